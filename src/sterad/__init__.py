@@ -1,0 +1,1 @@
+"""Online continual learning with laws on the unit sphere."""
