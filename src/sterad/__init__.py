@@ -1,1 +1,36 @@
-"""Online continual learning with laws on the unit sphere."""
+"""Online continual learning with laws on the unit sphere.
+
+    from sterad import OnlineClassifier, RunConfig, run
+
+Names are imported where they are first used, so that `import sterad` costs nothing.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sterad.data import Dataset
+    from sterad.estimator import OnlineClassifier
+    from sterad.experiments.config import RunConfig
+    from sterad.experiments.run import run
+    from sterad.experiments.study import Study
+    from sterad.methods import METHODS
+    from sterad.results.record import RunRecord
+
+_HOMES = {
+    "METHODS": "sterad.methods",
+    "Dataset": "sterad.data",
+    "OnlineClassifier": "sterad.estimator",
+    "RunConfig": "sterad.experiments.config",
+    "RunRecord": "sterad.results.record",
+    "Study": "sterad.experiments.study",
+    "run": "sterad.experiments.run",
+}
+
+__all__ = ["METHODS", "Dataset", "OnlineClassifier", "RunConfig", "RunRecord", "Study", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sterad' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

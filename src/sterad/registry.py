@@ -4,6 +4,7 @@ import difflib
 import importlib.metadata
 import importlib.util
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -94,11 +95,11 @@ def _origin(thing: object) -> str:
 
 
 def load_plugin(path: str | Path) -> None:
-    """Import a user's file, so that what it registers is known by name; a second call does nothing."""
+    """Import a user's file, so that what it registers is known by name; once is enough."""
     file = Path(path).resolve()
     if not file.is_file():
         raise SteradError(f"the plugin {str(path)!r} is not a file: give the path of a Python file")
-    name = f"sterad_plugin_{file.stem}_{abs(hash(str(file))) % 10**8}"
+    name = f"sterad_plugin_{file.stem}_{zlib.crc32(str(file).encode()):x}"
     if name in sys.modules:
         return
     spec = importlib.util.spec_from_file_location(name, file)

@@ -36,7 +36,8 @@ class Moment:
     accuracy: float
     """Share of right answers on the test images of all seen classes."""
     cells: tuple[float | None, ...]
-    """The same per evaluation (task): None where none of its classes has been seen."""
+    """Share of right answers on the test images of each evaluation (task); None where none of its
+    classes has been seen."""
     memory: tuple[int, ...]
     """Images held in memory, per class; empty for a method without memory."""
 

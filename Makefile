@@ -1,0 +1,52 @@
+# The only commands a newcomer needs: make demo, make test, make check.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3 || command -v python)
+VENV ?= .venv
+# A GPU user can bring another torch: make demo TORCH='torch==2.13.0 --index-url URL'
+TORCH ?= torch==2.13.0
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+RUNS ?= runs/demo
+# Threads that spin while they wait slow down everything beside them.
+export OMP_WAIT_POLICY ?= PASSIVE
+PYTEST := $(BIN)/python -m pytest -n 2
+
+.PHONY: demo test check lint types imports install clean
+
+demo: $(READY)  ## AGD-FD and fine-tuning on real digits, clear and blurry; prints a report's path
+	$(BIN)/sterad study studies/demo.toml --out $(RUNS)
+	@echo
+	@echo "The report:"
+	@$(BIN)/sterad report $(RUNS)
+
+test: $(READY)  ## the tests, under five minutes on two cores
+	$(PYTEST) -m "not slow"
+
+check: lint types imports test  ## all that must hold: lint, types, import contract, all tests
+	$(PYTEST) -m slow
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+imports: $(READY)
+	$(BIN)/lint-imports
+
+install: $(READY)  ## the environment alone
+
+$(READY): pyproject.toml requirements/py311.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "sterad needs Python 3.11 or newer and $(PYTHON) is older: make PYTHON=python3.11"; exit 2; }
+	@# Some systems ship venv without ensurepip; their own pip then fills the environment.
+	$(PYTHON) -m venv $(VENV) 2>/dev/null || \
+	  { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
+	    $(PYTHON) -m pip --python $(BIN)/python install pip; }
+	$(BIN)/python -m pip install --disable-pip-version-check -q $(TORCH)
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c requirements/py311.txt -e '.[dev]'
+	@touch $(READY)
+
+clean:  ## remove the environment; runs stay
+	rm -rf $(VENV)

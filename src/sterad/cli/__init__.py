@@ -1,0 +1,52 @@
+"""The command line. Commands import what they need: help and reports never wait for torch."""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from sterad.errors import SteradError
+
+COMMANDS = ("list", "train", "study", "report")
+USAGE = """\
+sterad: online continual learning with laws on the unit sphere
+
+  sterad list [NAME]           what there is: methods, datasets, streams, encoders, ...
+  sterad train METHOD ...      learn from a stream seen once; a second call continues or prints
+  sterad study FILE.toml ...   run the missing runs of a grid and print their table
+  sterad report RUNS           tables and one HTML page from finished runs
+
+`sterad COMMAND --help` says more, `sterad train METHOD --help` everything about a method."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return 0, or 2 after a sentence about what the user can mend."""
+    # Threads that spin while they wait make torch ten times slower beside any other busy process.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE)
+        return 0
+    try:
+        return _run(arguments[0], arguments[1:])
+    except SteradError as error:
+        print(f"sterad: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(
+            "sterad: interrupted; the same command continues from its checkpoint", file=sys.stderr
+        )
+        return 130
+
+
+def _run(name: str, arguments: list[str]) -> int:
+    if name == "--version":
+        print(importlib.import_module("importlib.metadata").version("sterad"))
+        return 0
+    if name not in COMMANDS:
+        near = importlib.import_module("difflib").get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise SteradError(f"unknown command {name!r}: {hint}known are {', '.join(COMMANDS)}")
+    command = importlib.import_module(f"sterad.cli.{name}")
+    code: int = command.main(arguments)
+    return code

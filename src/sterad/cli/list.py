@@ -1,0 +1,92 @@
+"""`sterad list`: what there is, and where each comes from."""
+
+import dataclasses
+import inspect
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from sterad.classifiers import CLASSIFIERS
+from sterad.data import DATASETS
+from sterad.encoders import ENCODERS
+from sterad.errors import SteradError
+from sterad.memory import MEMORIES
+from sterad.methods import METHODS
+from sterad.registry import Registry, load_plugin
+from sterad.sphere import LAWS
+from sterad.streams import STREAMS
+from sterad.views import RECIPES
+
+REGISTRIES: tuple[Registry[Any], ...] = (
+    METHODS,
+    DATASETS,
+    STREAMS,
+    ENCODERS,
+    RECIPES,
+    MEMORIES,
+    CLASSIFIERS,
+    LAWS,
+)
+
+
+def show(
+    name: Annotated[str | None, tyro.conf.Positional] = None, plugin: tuple[Path, ...] = ()
+) -> None:
+    """Say what there is and where it comes from; with a NAME, its fields and their defaults.
+
+    Args:
+        name: A method, dataset, stream, ...
+        plugin: Python files that register your own.
+    """
+    for file in plugin:
+        load_plugin(file)
+    if name is None:
+        _print_all()
+    else:
+        _print_one(name)
+
+
+def _first_sentence(thing: Any) -> str:
+    return (inspect.getdoc(thing) or "").partition("\n")[0]
+
+
+def _print_all() -> None:
+    table = Table("kind", "name", "what it is", "from", box=None, pad_edge=False)
+    for registry in REGISTRIES:
+        for name in registry:
+            origin = registry.origin(name).rpartition(".")[0]
+            table.add_row(registry.kind, name, _first_sentence(registry[name]), origin)
+    Console().print(table)
+
+
+def _print_one(name: str) -> None:
+    found = [registry for registry in REGISTRIES if _knows(registry, name)]
+    if not found:
+        known = [one for registry in REGISTRIES for one in registry]
+        raise SteradError(f"nothing is called {name!r}: known are {', '.join(known)}")
+    for registry in found:
+        thing = registry[name]
+        print(f"{registry.kind} {registry.resolve(name)}: {_first_sentence(thing)}")
+        described = getattr(thing, "Config", thing)
+        if dataclasses.is_dataclass(described):
+            for field in dataclasses.fields(described):
+                print(f"  {field.name} = {field.default!r}")
+        if registry is METHODS:
+            print(f"`sterad train {registry.resolve(name)} --help` explains each.")
+
+
+def _knows(registry: Registry[Any], name: str) -> bool:
+    try:
+        registry.resolve(name)
+    except SteradError:
+        return False
+    return True
+
+
+def main(argv: list[str]) -> int:
+    """Run the command."""
+    tyro.cli(show, args=argv, prog="sterad list")
+    return 0

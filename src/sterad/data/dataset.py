@@ -1,0 +1,143 @@
+"""Dataset: images or feature vectors at rest, a train and a test split, labels from 0."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sterad.data.arrays import as_inputs, as_labels
+from sterad.errors import SteradError
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """What there is to learn from, checked once when it is made.
+
+    Inputs are images, uint8 (N, c, h, w) with h = w, or feature vectors, float32 (N, d).
+    The arrays may be memory-mapped: images are never scanned, only labels and vectors are.
+    """
+
+    name: str
+    train_images: npt.NDArray[Any]
+    train_labels: npt.NDArray[np.int64]
+    test_images: npt.NDArray[Any]
+    test_labels: npt.NDArray[np.int64]
+    class_names: tuple[str, ...]
+    """Name of each class; their number is the number of classes."""
+    flip: bool
+    """Whether a mirrored image keeps its class."""
+
+    def __post_init__(self) -> None:
+        if not self.class_names:
+            raise SteradError(f"the dataset {self.name!r} declares no class: give class_names")
+        for split in ("train", "test"):
+            images, labels = getattr(self, f"{split}_images"), getattr(self, f"{split}_labels")
+            _check_inputs(images, f"{split} images")
+            _check_labels(labels, len(images), len(self.class_names), f"{split} labels")
+        if self.train_images.shape[1:] != self.test_images.shape[1:]:
+            raise SteradError(
+                f"train images have shape {self.train_images.shape[1:]} and test images "
+                f"{self.test_images.shape[1:]}: give both splits one shape"
+            )
+
+    @property
+    def classes(self) -> int:
+        """Number of classes, seen or not."""
+        return len(self.class_names)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one input: (c, h, w) or (d,)."""
+        return tuple(self.train_images.shape[1:])
+
+    @classmethod
+    def from_arrays(
+        cls,
+        train_images: object,
+        train_labels: object,
+        test_images: object,
+        test_labels: object,
+        class_names: Sequence[str] | None = None,
+        flip: bool = False,
+        name: str = "arrays",
+    ) -> "Dataset":
+        """Make a dataset of numpy or torch arrays.
+
+        Images are uint8, or floats in [0, 1], which are rounded to 255 levels: (N, h, w),
+        (N, c, h, w) or (N, h, w, c) with 1 or 3 channels. An array (N, d) holds feature vectors.
+        Without `class_names` the classes are 0 to the largest label.
+
+        >>> rng = np.random.default_rng(0)
+        >>> images, labels = rng.random((6, 8, 8)), [0, 1, 2, 0, 1, 2]
+        >>> data = Dataset.from_arrays(images, labels, images, labels)
+        >>> data.classes, data.input_shape, data.train_images.dtype
+        (3, (1, 8, 8), dtype('uint8'))
+        """
+        train, test = as_labels(train_labels, "train labels"), as_labels(test_labels, "test labels")
+        names = _counted_names(train, test) if class_names is None else tuple(map(str, class_names))
+        return cls(
+            name=name,
+            train_images=as_inputs(train_images, "train images"),
+            train_labels=train,
+            test_images=as_inputs(test_images, "test images"),
+            test_labels=test,
+            class_names=names,
+            flip=flip,
+        )
+
+
+def _counted_names(train: npt.NDArray[np.int64], test: npt.NDArray[np.int64]) -> tuple[str, ...]:
+    both = np.concatenate([train, test])
+    if not both.size:
+        raise SteradError("the labels are empty: give at least one train and one test image")
+    if both.max() >= both.size:
+        raise SteradError(
+            f"label {both.max()} among {both.size} images would mean more classes than images: "
+            "number the classes from 0, or give class_names"
+        )
+    return tuple(map(str, range(int(both.max()) + 1)))
+
+
+def _check_inputs(inputs: object, what: str) -> None:
+    if not isinstance(inputs, np.ndarray):
+        raise SteradError(
+            f"{what} are of type {type(inputs).__name__}: give a numpy array, "
+            "or use Dataset.from_arrays"
+        )
+    image = inputs.ndim == 4 and inputs.dtype == np.uint8 and inputs.shape[2] == inputs.shape[3]
+    vector = inputs.ndim == 2 and inputs.dtype == np.float32
+    if not (image or vector):
+        raise SteradError(
+            f"{what} are {inputs.dtype} of shape {inputs.shape}: give square images as uint8 "
+            "(N, c, h, w) or feature vectors as float32 (N, d)"
+        )
+    if inputs.size == 0:
+        raise SteradError(f"{what} of shape {inputs.shape} are empty: give at least one")
+    if vector:
+        finite = np.isfinite(inputs).all(axis=1)
+        if not finite.all():
+            raise SteradError(
+                f"{what} hold a NaN or infinite value in vector {finite.argmin()}: "
+                "mend or drop that vector"
+            )
+
+
+def _check_labels(labels: object, images: int, classes: int, what: str) -> None:
+    if not (isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype == np.int64):
+        found = (
+            f"{labels.dtype} of shape {labels.shape}"
+            if isinstance(labels, np.ndarray)
+            else type(labels).__name__
+        )
+        raise SteradError(f"{what} are {found}: give int64 of shape (N,), one per image")
+    if len(labels) != images:
+        raise SteradError(f"there are {len(labels)} {what} for {images} images: give one per image")
+    outside = (labels < 0) | (labels >= classes)
+    if outside.any():
+        index = int(outside.argmax())
+        raise SteradError(
+            f"{what} hold {labels[index]} at index {index}, outside the declared classes "
+            f"0 to {classes - 1}: renumber the labels or declare more class names"
+        )

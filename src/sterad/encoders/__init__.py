@@ -1,0 +1,20 @@
+"""Images to features: encoders by name, heads that can grow, and the network of both."""
+
+from sterad.encoders.encoder import ENCODERS, Encoder
+from sterad.encoders.growth import carry_over, grow
+from sterad.encoders.heads import make_head
+from sterad.encoders.mlp import MLP
+from sterad.encoders.network import Network, build_network
+from sterad.encoders.resnet import ResNet18
+
+__all__ = [
+    "ENCODERS",
+    "MLP",
+    "Encoder",
+    "Network",
+    "ResNet18",
+    "build_network",
+    "carry_over",
+    "grow",
+    "make_head",
+]

@@ -1,0 +1,70 @@
+"""The network: an encoder and the head on it."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sterad.encoders.encoder import ENCODERS, Encoder
+from sterad.encoders.heads import last_layer, make_head
+from sterad.seeds import lent
+
+
+class Network(nn.Module):
+    """x → features h → projection p (or logits), raw or scaled to unit length."""
+
+    def __init__(self, encoder: Encoder, head: nn.Module) -> None:
+        """Put a head, see `make_head`, on an encoder."""
+        super().__init__()
+        self.encoder = encoder
+        self.head = head
+
+    @property
+    def outputs(self) -> int:
+        """Width of the head's output; it can grow."""
+        layer = last_layer(self.head)
+        return self.encoder.features if layer is None else layer.out_features
+
+    def features(self, x: Tensor, unit: bool = False) -> Tensor:
+        """Return h: (n, features), with rows of length 1 if `unit`."""
+        h: Tensor = self.encoder(x)
+        return to_sphere(h) if unit else h
+
+    def forward(self, x: Tensor, unit: bool = False) -> Tensor:
+        """Return p: (n, outputs), with rows of length 1 if `unit`."""
+        p: Tensor = self.head(self.encoder(x))
+        return to_sphere(p) if unit else p
+
+    def both(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return h and p, both raw, from one pass."""
+        h = self.features(x)
+        return h, self.head(h)
+
+
+def to_sphere(x: Tensor) -> Tensor:
+    """Scale the rows of x: (n, d) to length 1; a row of zeros stays.
+
+    >>> to_sphere(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
+    tensor([[0.6000, 0.8000],
+            [0.0000, 0.0000]])
+    """
+    return functional.normalize(x, dim=1, eps=1e-12)
+
+
+def build_network(
+    encoder_name: str,
+    input_shape: tuple[int, ...],
+    width: int,
+    head: str,
+    outputs: int | None,
+    rng: torch.Generator,
+) -> Network:
+    """Return a network, initialised as torch does by default, but from `rng` alone.
+
+    `outputs` may be None for as many as there are features, the only choice without a head. Weights
+    are drawn where the generator lives, then moved to torch's default device: all devices get the
+    same ones.
+    """
+    with lent(rng), torch.device(rng.device):
+        body = ENCODERS[encoder_name](input_shape, width)
+        top = make_head(head, body.features, body.features if outputs is None else outputs)
+    return Network(body, top).to(torch.get_default_device())

@@ -1,0 +1,90 @@
+"""ResNet-18 by width, as the field trains it on small images, and with the large stem for CORe50.
+
+He et al., Deep Residual Learning for Image Recognition, https://arxiv.org/abs/1512.03385. The last
+map is pooled in windows of 4 × 4, not globally: larger images have more features.
+"""
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sterad.encoders.encoder import ENCODERS, Encoder, check_image, check_width
+from sterad.encoders.norm import BatchNorm
+
+POOL = 4
+
+
+class BasicBlock(nn.Module):
+    """Two 3 × 3 convolutions around which the input takes a shortcut."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        """Map `inputs` channels to `outputs`, and divide the side by `stride`."""
+        super().__init__()
+        self.conv1 = _conv3x3(inputs, outputs, stride)
+        self.norm1 = BatchNorm(outputs)
+        self.conv2 = _conv3x3(outputs, outputs, 1)
+        self.norm2 = BatchNorm(outputs)
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride, bias=False), BatchNorm(outputs)
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (n, outputs, ⌈s / stride⌉, ⌈s / stride⌉) for x: (n, inputs, s, s)."""
+        y = functional.relu(self.norm1(self.conv1(x)))
+        y = self.norm2(self.conv2(y))
+        return functional.relu(y + self.shortcut(x))
+
+
+class ResNet18(Encoder):
+    """A stem, then eight blocks with width, 2 width, 4 width and 8 width channels, two of each."""
+
+    def __init__(self, input_shape: tuple[int, ...], width: int, large_stem: bool = False) -> None:
+        """Take images of `input_shape` = (c, s, s); the large stem divides the side by 4."""
+        super().__init__()
+        check_image(input_shape)
+        check_width(width)
+        channels, side, _ = input_shape
+        self.stem = _large_stem(channels, width) if large_stem else _small_stem(channels, width)
+        self.stages = nn.Sequential(
+            _stage(width, width, 1),
+            _stage(width, 2 * width, 2),
+            _stage(2 * width, 4 * width, 2),
+            _stage(4 * width, 8 * width, 2),
+        )
+        last = -(-side // (32 if large_stem else 8))
+        self.pool = min(POOL, last)
+        self.features = 8 * width * (last // self.pool) ** 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (n, features) for x: (n, c, s, s)."""
+        return functional.avg_pool2d(self.stages(self.stem(x)), self.pool).flatten(1)
+
+
+@ENCODERS.register("resnet18")
+def resnet18(input_shape: tuple[int, ...], width: int) -> Encoder:
+    """Return a ResNet-18 whose 3 × 3 stem keeps the side: for small images."""
+    return ResNet18(input_shape, width)
+
+
+@ENCODERS.register("resnet18-7x7")
+def resnet18_7x7(input_shape: tuple[int, ...], width: int) -> Encoder:
+    """Return a ResNet-18 whose 7 × 7 stem and max-pool divide the side by 4: for CORe50."""
+    return ResNet18(input_shape, width, large_stem=True)
+
+
+def _conv3x3(inputs: int, outputs: int, stride: int) -> nn.Conv2d:
+    return nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
+
+
+def _small_stem(channels: int, width: int) -> nn.Sequential:
+    return nn.Sequential(_conv3x3(channels, width, 1), BatchNorm(width), nn.ReLU())
+
+
+def _large_stem(channels: int, width: int) -> nn.Sequential:
+    conv = nn.Conv2d(channels, width, 7, stride=2, padding=3, bias=False)
+    return nn.Sequential(conv, BatchNorm(width), nn.ReLU(), nn.MaxPool2d(3, 2, padding=1))
+
+
+def _stage(inputs: int, outputs: int, stride: int) -> nn.Sequential:
+    return nn.Sequential(BasicBlock(inputs, outputs, stride), BasicBlock(outputs, outputs, 1))

@@ -1,0 +1,179 @@
+"""OnlineClassifier: partial_fit, predict and score, for people who have arrays and no study."""
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sterad.data.arrays import as_inputs
+from sterad.encoders import ENCODERS
+from sterad.errors import SteradError
+from sterad.experiments.checkpoint import load_checkpoint, save_checkpoint
+from sterad.experiments.fields import build
+from sterad.labels import LabelIndex
+from sterad.methods import METHODS, Learner, Problem
+from sterad.methods.learner import check_shape
+from sterad.streams import Batch
+from sterad.streams.pixels import to_unit
+
+Arrays = npt.ArrayLike | Tensor
+OWNER = "OnlineClassifier"
+CHUNK = 250
+
+
+class OnlineClassifier:
+    """A classifier that learns from a feed: each image once, new classes at any time.
+
+    Images are uint8 or floats in [0, 1], (n, h, w), (n, c, h, w) or (n, h, w, c); rows of features
+    are (n, d) floats and go through an MLP encoder. Labels are integers or strings.
+
+    >>> feed = OnlineClassifier("agd-fd", memory=20, fields={"views": 1, "projection": 8})
+    >>> x = np.eye(4, dtype=np.float32).repeat(8, axis=0)
+    >>> y = np.array(["north", "east", "south", "west"]).repeat(8)
+    >>> feed.partial_fit(x, y).classes_.tolist()
+    ['north', 'east', 'south', 'west']
+    """
+
+    def __init__(
+        self,
+        method: str = "agd-fd",
+        memory: int = 500,
+        *,
+        encoder: str | None = None,
+        width: int = 20,
+        batch_size: int = 10,
+        flip: bool = False,
+        seed: int = 0,
+        device: str = "cpu",
+        fields: dict[str, Any] | None = None,
+    ) -> None:
+        """Choose; the network is built when the first images show their shape.
+
+        fields: values of the method's own fields, as in `sterad train METHOD --help`.
+        encoder: resnet18 for images and mlp for rows of features, unless you say so.
+        flip: whether a mirrored image keeps its class.
+        """
+        if batch_size < 1:
+            raise SteradError(f"batch_size {batch_size} is below 1: give at least 1")
+        self.method = METHODS.resolve(method)
+        self.config = build(METHODS[self.method].Config, fields or {})
+        self.memory, self.width, self.batch_size = memory, width, batch_size
+        self.encoder = None if encoder is None else ENCODERS.resolve(encoder)
+        self.flip, self.seed, self.device = flip, seed, device
+        self._labels = LabelIndex()
+        self._learner: Learner | None = None
+        self._ready = False
+
+    @property
+    def classes_(self) -> npt.NDArray[np.generic]:
+        """Labels seen so far, in order of first appearance: the columns of `predict_proba`."""
+        return self._labels.array()
+
+    def partial_fit(self, x: Arrays, y: Arrays) -> "OnlineClassifier":
+        """Learn from some images, in their order, each once; new labels may appear."""
+        inputs, labels = as_inputs(x), _array(y)
+        if len(inputs) == 0:
+            raise SteradError("the batch is empty: partial_fit needs at least one image")
+        if len(inputs) != len(labels):
+            raise SteradError(
+                f"there are {len(inputs)} images and {len(labels)} labels: give one label an image"
+            )
+        self._learner = self._learner or self._build(inputs.shape[1:])
+        check_shape(inputs.shape[1:], self._learner.problem)
+        self._ready = False
+        indices = torch.from_numpy(self._labels.learn(labels)).split(self.batch_size)
+        for some, wanted in zip(_chunks(inputs, self.batch_size), indices, strict=True):
+            self._learner.observe(Batch(some, wanted))
+        return self
+
+    def predict(self, x: Arrays) -> npt.NDArray[np.generic]:
+        """Return the label of each image."""
+        scores, columns = self._scores(x)
+        best: npt.NDArray[np.generic] = self.classes_[columns[scores.argmax(dim=1)].numpy()]
+        return best
+
+    def predict_proba(self, x: Arrays) -> npt.NDArray[np.float64]:
+        """Return (n, len(classes_)) probabilities; classes that cannot be answered yet have 0."""
+        scores, columns = self._scores(x)
+        table = torch.zeros(len(scores), len(self._labels.known), dtype=torch.float64)
+        table[:, columns] = scores.double().softmax(dim=1)
+        probabilities: npt.NDArray[np.float64] = table.numpy()
+        return probabilities
+
+    def score(self, x: Arrays, y: Arrays) -> float:
+        """Return the share of images whose label is predicted."""
+        truth = _array(y)
+        answers = self.predict(x)
+        if len(answers) != len(truth):
+            raise SteradError(f"{len(answers)} images and {len(truth)} labels: give one an image")
+        return float(np.mean(answers == truth))
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one file, from which `load` continues bit for bit."""
+        learner = self._fitted()
+        state = {
+            "choices": self._choices(),
+            "fields": dataclasses.asdict(self.config),
+            "labels": self._labels.known,
+            "input_shape": learner.problem.input_shape,
+            "learner": learner.state_dict(),
+        }
+        save_checkpoint(Path(path), OWNER, state)
+
+    @classmethod
+    def load(cls, path: str | Path, device: str = "cpu") -> "OnlineClassifier":
+        """Read what `save` wrote; nothing in the file is executed."""
+        if not Path(path).is_file():
+            raise SteradError(f"there is no file {str(path)!r}: give the path that save() wrote")
+        state = load_checkpoint(Path(path), OWNER)
+        loaded = cls(**state["choices"], device=device, fields=state["fields"])
+        loaded._labels = LabelIndex(state["labels"])
+        loaded._learner = loaded._build(tuple(state["input_shape"]))
+        loaded._learner.load_state_dict(state["learner"])
+        return loaded
+
+    def _choices(self) -> dict[str, Any]:
+        names = ("method", "memory", "encoder", "width", "batch_size", "flip", "seed")
+        return {name: getattr(self, name) for name in names}
+
+    def _build(self, input_shape: tuple[int, ...]) -> Learner:
+        problem = Problem(
+            input_shape=input_shape,
+            classes=None,
+            memory=self.memory,
+            flip=self.flip,
+            encoder=self.encoder or ("resnet18" if len(input_shape) == 3 else "mlp"),
+            width=self.width,
+            seed=self.seed,
+            device=self.device,
+        )
+        return METHODS[self.method](self.config, problem)
+
+    def _fitted(self) -> Learner:
+        if self._learner is None:
+            raise SteradError("nothing has been learnt yet: call partial_fit first")
+        return self._learner
+
+    def _scores(self, x: Arrays) -> tuple[Tensor, Tensor]:
+        learner = self._fitted()
+        inputs = as_inputs(x)
+        if not self._ready:
+            learner.consolidate()
+            self._ready = True
+        chunks = [learner.scores(some) for some in _chunks(inputs, CHUNK)]
+        return torch.cat([scores for scores, _ in chunks]), chunks[0][1]
+
+
+def _chunks(inputs: npt.NDArray[Any], size: int) -> Iterator[Tensor]:
+    # Copies, because torch does not take arrays that may not be written to.
+    for start in range(0, max(len(inputs), 1), size):
+        yield to_unit(torch.from_numpy(inputs[start : start + size].copy()))
+
+
+def _array(y: Arrays) -> npt.NDArray[np.generic]:
+    return np.asarray(y.cpu().numpy() if isinstance(y, Tensor) else y)

@@ -1,0 +1,110 @@
+"""Metrics: pure functions of the accuracy matrix A.
+
+A[q][p] is the accuracy on evaluation p at row q (after task q, where tasks have ends); cells that
+do not exist yet are None. The worked example of every docstring is
+
+>>> A = [[0.9, None, None],
+...      [0.7, 0.8, None],
+...      [0.6, 0.9, 0.5]]
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+Row = Sequence[float | None]
+Matrix = Sequence[Row]
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the arithmetic mean, summed from left to right."""
+    return sum(values) / len(values)
+
+
+def final_average_accuracy(matrix: Matrix) -> float:
+    """Return the mean of the last row: (1/K) Σ_p A[K-1][p].
+
+    >>> round(final_average_accuracy([[0.9, None], [0.7, 0.8]]), 6)
+    0.75
+    """
+    return mean([cell for cell in matrix[-1] if cell is not None])
+
+
+def _earlier(matrix: Matrix, column: int) -> list[float]:
+    return [row[column] for row in matrix[:-1] if row[column] is not None]  # type: ignore[misc]
+
+
+def average_forgetting(matrix: Matrix) -> float | None:
+    """Return the mean over p of max_{l<q} A[l][p] - A[q][p], q the last row (the usual definition).
+
+    Only evaluations with an earlier row count. It is negative where the last row is the best.
+
+    >>> A = [[0.9, None, None], [0.7, 0.8, None], [0.6, 0.9, 0.5]]
+    >>> round(average_forgetting(A), 6)    # ((0.9 - 0.6) + (0.8 - 0.9)) / 2
+    0.1
+    """
+    drops = [
+        max(earlier) - last
+        for p, last in enumerate(matrix[-1])
+        if last is not None and (earlier := _earlier(matrix, p))
+    ]
+    return mean(drops) if drops else None
+
+
+def average_forgetting_released(matrix: Matrix) -> float | None:
+    """Return the mean over p of max_{l<=q} A[l][p] - A[q][p]: the paper's released definition.
+
+    The last row is a candidate for the maximum, so no term is negative.
+
+    >>> A = [[0.9, None, None], [0.7, 0.8, None], [0.6, 0.9, 0.5]]
+    >>> round(average_forgetting_released(A), 6)    # ((0.9 - 0.6) + 0) / 2
+    0.15
+    """
+    drops = [
+        max(*earlier, last) - last
+        for p, last in enumerate(matrix[-1])
+        if last is not None and (earlier := _earlier(matrix, p))
+    ]
+    return mean(drops) if drops else None
+
+
+def backward_transfer(matrix: Matrix) -> float | None:
+    """Return the mean over p of A[q][p] - A[first][p], where first is the first row that has p.
+
+    Lopez-Paz and Ranzato (2017) write it A[K-1][p] - A[p][p]; with ends of tasks the two are equal.
+
+    >>> A = [[0.9, None, None], [0.7, 0.8, None], [0.6, 0.9, 0.5]]
+    >>> round(backward_transfer(A), 6)    # ((0.6 - 0.9) + (0.9 - 0.8)) / 2
+    -0.1
+    """
+    gains = [
+        last - earlier[0]
+        for p, last in enumerate(matrix[-1])
+        if last is not None and (earlier := _earlier(matrix, p))
+    ]
+    return mean(gains) if gains else None
+
+
+def anytime_accuracy(accuracies: Sequence[float]) -> float:
+    """Return the mean of the accuracies on all seen classes at regular moments of the stream.
+
+    >>> round(anytime_accuracy([1.0, 0.8, 0.6]), 6)
+    0.8
+    """
+    return mean(accuracies)
+
+
+def moments_of(samples: Sequence[int], points: int) -> list[int]:
+    """Return the steps at which the k-th of `points` equal stretches of the stream has been learnt.
+
+    samples: images learnt after each step, ascending; the last step is always a moment.
+
+    >>> moments_of([10, 20, 30, 40, 45], points=3)    # a third is 15, two thirds are 30
+    [2, 3, 5]
+    """
+    total = samples[-1]
+    wanted = [total * k / points for k in range(1, points + 1)]
+    steps: list[int] = []
+    for step, (before, after) in enumerate(pairwise([0, *samples]), start=1):
+        if any(before < point <= after for point in wanted):
+            steps.append(step)
+    return steps

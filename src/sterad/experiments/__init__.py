@@ -1,0 +1,1 @@
+"""Above the flow: a config, the run that it asks for, and studies of many."""

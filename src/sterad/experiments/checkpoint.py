@@ -1,0 +1,47 @@
+"""Checkpoints: plain dictionaries, written by rename, never unpickled."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sterad.errors import SteradError
+from sterad.results.atomic import write_atomically
+
+FORMAT = "sterad checkpoint"
+SCHEMA = 1
+
+
+def save_checkpoint(path: Path, owner: str, state: dict[str, Any]) -> None:
+    """Write the state of `owner` (a run's id, say) whole or not at all."""
+    content = {"format": FORMAT, "schema": SCHEMA, "owner": owner, "state": state}
+    write_atomically(path, lambda file: torch.save(content, file))
+
+
+def load_checkpoint(path: Path, owner: str) -> dict[str, Any]:
+    """Read the state of `owner`; a file that would run code, or another's, is refused."""
+    remedy = f"delete {str(path)!r} to start from the beginning"
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise SteradError(
+            f"{str(path)!r} holds something else than plain tensors and values, and reading it "
+            f"could run code, so it is refused: {remedy}"
+        ) from error
+    except (RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise SteradError(f"{str(path)!r} is damaged or cut short ({reason}): {remedy}") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise SteradError(f"{str(path)!r} is not a checkpoint of sterad: {remedy}")
+    if content["schema"] != SCHEMA:
+        raise SteradError(
+            f"{str(path)!r} has schema {content['schema']} and this sterad reads {SCHEMA}: "
+            f"use the sterad that wrote it, or {remedy}"
+        )
+    if content["owner"] != owner:
+        raise SteradError(
+            f"{str(path)!r} belongs to {content['owner']!r} and not to {owner!r}: {remedy}"
+        )
+    state: dict[str, Any] = content["state"]
+    return state

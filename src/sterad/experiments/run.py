@@ -1,0 +1,159 @@
+"""run: one config, from the stream to the record, from wherever an earlier process left it."""
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sterad.errors import SteradError
+from sterad.evaluation import metrics
+from sterad.experiments.checkpoint import load_checkpoint, save_checkpoint
+from sterad.experiments.config import RunConfig
+from sterad.experiments.execution import Execution
+from sterad.experiments.provenance import provenance
+from sterad.experiments.session import Session
+from sterad.methods import METHODS, Learner, Problem
+from sterad.results.record import RunRecord, SpherePicture, StreamFacts
+from sterad.results.run_directory import RunDirectory
+from sterad.sinks import JsonLines, Sink
+from sterad.streams import Stream
+
+STRETCHES = 100
+"""Stretches of the stream in which classes are counted for the record."""
+REPORTS = 200
+"""Progress events of a run."""
+
+
+def run(
+    config: RunConfig,
+    out: str | Path = "runs",
+    execution: Execution | None = None,
+    checkpoint_every: int = 500,
+    sinks: Sequence[Sink] = (),
+) -> RunRecord:
+    """Return the record of `config`: read if it is finished, continued if begun, else run.
+
+    Whatever kills the process, the next call continues from the last checkpoint, and the metrics
+    are those of an uninterrupted run to the last bit.
+    """
+    if checkpoint_every < 1:
+        raise SteradError(f"checkpoint_every {checkpoint_every} is below 1: give a number of steps")
+    place = RunDirectory(Path(out), config.id)
+    if (finished := place.read_record()) is not None:
+        return finished
+    with place.locked():
+        if (finished := place.read_record()) is not None:
+            return finished
+        kept = place.read_config()
+        execution = Execution(**kept["execution"]) if kept else execution or Execution.chosen()
+        execution.apply()
+        session = prepare(config, execution)
+        place.write_config(config.plain(), dataclasses.asdict(execution))
+        if place.checkpoint.exists():
+            session.load_state_dict(load_checkpoint(place.checkpoint, config.id))
+        place.trim_events(session.step)
+        with contextlib.ExitStack() as stack:
+            opened = [stack.enter_context(sink) for sink in (JsonLines(place.events), *sinks)]
+            _follow(session, place, config.id, checkpoint_every, opened)
+            record = _record(config, session, execution)
+            _emit(opened, session, "end", **_numbers(record))
+        place.write_record(record)
+    return record
+
+
+def prepare(config: RunConfig, execution: Execution) -> Session:
+    """Return a session at its beginning: dataset loaded, stream ordered, network initialised."""
+    dataset = config.dataset.fields.load()
+    stream: Stream = config.stream.fields.open(dataset, config.protocol.seed)
+    problem = Problem(
+        input_shape=dataset.input_shape,
+        classes=dataset.classes,
+        memory=config.protocol.memory,
+        flip=dataset.flip,
+        encoder=config.protocol.encoder,
+        width=config.protocol.width or config.dataset.fields.defaults().width,
+        seed=config.protocol.seed,
+        device=execution.device,
+        channels_last=execution.memory_format == "channels_last",
+    )
+    learner: Learner = METHODS[config.method.name](config.method.fields, problem)
+    return Session(learner, stream, config.protocol.anytime, config.protocol.test_then_train)
+
+
+def _follow(
+    session: Session, place: RunDirectory, run_id: str, every: int, sinks: Sequence[Sink]
+) -> None:
+    stream = session.stream
+    _emit(sinks, session, "resume" if session.step else "start", run=run_id)
+    quiet = max(1, len(stream) // REPORTS)
+    for step in range(session.step + 1, len(stream) + 1):
+        loss = session.learn(stream.batch(step - 1))
+        if step % quiet == 0 or step == len(stream):
+            _emit(sinks, session, "progress", loss=_finite(loss, step))
+        if (moment := session.evaluate_if_planned()) is not None:
+            plain = dataclasses.asdict(moment) | {"total_samples": stream.samples}
+            _emit(sinks, session, "evaluation", **plain)
+        if step % every == 0 or step in session.boundary_steps or step == len(stream):
+            _emit(sinks, session, "checkpoint")
+            save_checkpoint(place.checkpoint, run_id, session.state_dict())
+
+
+def _finite(loss: Any, step: int) -> float | None:
+    value = None if loss is None else float(loss)
+    if value is not None and not math.isfinite(value):
+        raise SteradError(
+            f"the loss is {value} at step {step}: the method has diverged; try a smaller lr"
+        )
+    return value
+
+
+def _emit(sinks: Sequence[Sink], session: Session, event: str, **values: Any) -> None:
+    common = {"event": event, "step": session.step, "steps": len(session.stream)}
+    for sink in sinks:
+        sink.emit(common | {"seconds": round(session.elapsed, 3)} | values)
+
+
+def _record(config: RunConfig, session: Session, execution: Execution) -> RunRecord:
+    stream, moments = session.stream, session.moments
+    announced = bool(session.boundary_steps)
+    matrix = tuple(moment.cells for moment in moments if moment.boundary or not announced)
+    final = metrics.final_average_accuracy(matrix) if announced else moments[-1].accuracy
+    frames = tuple(session.frames)
+    return RunRecord(
+        id=config.id,
+        config=config.plain(),
+        stream=_facts(config.stream.name, stream),
+        evaluations=tuple(one.name for one in stream.evaluations()),
+        moments=tuple(moments),
+        accuracy_matrix=matrix,
+        final_average_accuracy=final,
+        average_forgetting=metrics.average_forgetting(matrix),
+        average_forgetting_released=metrics.average_forgetting_released(matrix),
+        backward_transfer=metrics.backward_transfer(matrix),
+        anytime_accuracy=metrics.anytime_accuracy([m.accuracy for m in moments if m.anytime]),
+        test_then_train_accuracy=session.right / session.asked if session.asked else None,
+        seconds=session.elapsed,
+        images_per_second=session.learner.images / session.training_seconds,
+        peak_memory_bytes=session.peak_memory_bytes,
+        execution=dataclasses.asdict(execution),
+        provenance=provenance(),
+        sphere=SpherePicture(session.axes, frames) if session.axes and frames else None,
+    )
+
+
+def _facts(name: str, stream: Stream) -> StreamFacts:
+    return StreamFacts(
+        name=name,
+        samples=stream.samples,
+        steps=len(stream),
+        tasks=stream.tasks,
+        announced=bool(stream.boundary_steps),
+        class_names=stream.dataset.class_names,
+        proportions=tuple(map(tuple, stream.proportions(STRETCHES).tolist())),
+    )
+
+
+def _numbers(record: RunRecord) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in ("final_average_accuracy", "anytime_accuracy")}

@@ -1,0 +1,121 @@
+"""Session: a learner on its way through a stream, with all that a checkpoint must hold."""
+
+import dataclasses
+import resource
+import time
+from typing import Any
+
+from sterad.evaluation.evaluate import evaluate
+from sterad.evaluation.metrics import moments_of
+from sterad.evaluation.sphere_points import axes, sphere_points
+from sterad.methods import Learner
+from sterad.results.record import Moment, SphereFrame
+from sterad.streams import Batch, Stream
+
+
+class Session:
+    """What has been learnt, answered and drawn so far."""
+
+    def __init__(self, learner: Learner, stream: Stream, anytime: int, test_then_train: bool):
+        """Plan the moments of evaluation; nothing has been learnt."""
+        self.learner, self.stream, self.test_then_train = learner, stream, test_then_train
+        samples = [stream.samples_after(step) for step in range(1, len(stream) + 1)]
+        self.anytime_steps = frozenset(moments_of(samples, anytime))
+        self.boundary_steps = frozenset(stream.boundary_steps)
+        self.moments_planned = sorted(self.anytime_steps | self.boundary_steps)
+        self.axes = axes(stream)
+        self.frame_steps = self._frame_steps()
+        self.step = 0
+        self.moments: list[Moment] = []
+        self.frames: list[SphereFrame] = []
+        self.asked = self.right = 0
+        self.seconds = self.training_seconds = 0.0
+        self.earlier_peak = 0
+        self.started = time.perf_counter()
+
+    def _frame_steps(self) -> frozenset[int]:
+        wanted = [len(self.stream) * share for share in (1 / 3, 2 / 3, 1)]
+        planned = self.moments_planned
+        return frozenset(min(planned, key=lambda step: abs(step - point)) for point in wanted)
+
+    def learn(self, batch: Batch) -> Any:
+        """Ask first if the protocol says so, then observe; return the loss."""
+        if self.test_then_train:
+            self._ask(batch)
+        before = time.perf_counter()
+        loss = self.learner.observe(batch)
+        self.training_seconds += time.perf_counter() - before
+        self.step += 1
+        boundary = self.stream.boundary(self.step)
+        if boundary is not None:
+            self.learner.boundary(boundary)
+        return loss
+
+    def _ask(self, batch: Batch) -> None:
+        # Before the first batch nobody has an answer: those images count as asked and not as right.
+        self.asked += len(batch)
+        if len(self.learner.seen):
+            scores, labels = self.learner.instant_scores(batch.x)
+            self.right += int((labels[scores.argmax(dim=1)] == batch.y).sum())
+
+    def evaluate_if_planned(self) -> Moment | None:
+        """Evaluate where the plan says so."""
+        if self.step not in self.anytime_steps | self.boundary_steps:
+            return None
+        answers = evaluate(self.learner, self.stream)
+        counts = self.learner.memory_counts(self.stream.dataset.classes)
+        moment = Moment(
+            step=self.step,
+            samples=self.stream.samples_after(self.step),
+            boundary=self.step in self.boundary_steps,
+            anytime=self.step in self.anytime_steps,
+            seen=len(self.learner.seen),
+            accuracy=answers.accuracy,
+            cells=answers.cells,
+            memory=() if counts is None else tuple(counts.tolist()),
+        )
+        self.moments.append(moment)
+        if self.step in self.frame_steps:
+            self._draw()
+        return moment
+
+    def _draw(self) -> None:
+        drawn = sphere_points(self.learner, self.stream, self.axes) if self.axes else None
+        if drawn is not None:
+            labels, points = drawn
+            self.frames.append(SphereFrame(self.step, tuple(labels), tuple(points)))
+
+    @property
+    def elapsed(self) -> float:
+        """Return seconds of work, also those before a resume."""
+        return self.seconds + time.perf_counter() - self.started
+
+    @property
+    def peak_memory_bytes(self) -> int:
+        """Return the largest resident size, also of processes before a resume."""
+        now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return max(self.earlier_peak, now)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything, also the learner's state."""
+        return {
+            "learner": self.learner.state_dict(),
+            "step": self.step,
+            "moments": [dataclasses.asdict(moment) for moment in self.moments],
+            "frames": [dataclasses.asdict(frame) for frame in self.frames],
+            "asked": self.asked,
+            "right": self.right,
+            "seconds": self.elapsed,
+            "training_seconds": self.training_seconds,
+            "peak_memory_bytes": self.peak_memory_bytes,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue where `state_dict()` stood."""
+        self.learner.load_state_dict(state["learner"])
+        self.step, self.asked, self.right = state["step"], state["asked"], state["right"]
+        self.moments = [Moment(**moment) for moment in state["moments"]]
+        self.frames = [SphereFrame(**frame) for frame in state["frames"]]
+        self.seconds, self.training_seconds = state["seconds"], state["training_seconds"]
+        self.earlier_peak = state["peak_memory_bytes"]
+        self.started = time.perf_counter()

@@ -1,0 +1,71 @@
+"""Study: a grid of runs as a TOML file; running it means running what is missing."""
+
+import itertools
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sterad.errors import SteradError
+from sterad.experiments.config import RunConfig
+from sterad.experiments.fields import unknown
+from sterad.methods import METHODS
+from sterad.results.record import RunRecord
+from sterad.results.run_directory import RunDirectory
+
+KEYS = ("title", "fixed", "axes", "method")
+
+
+@dataclass(frozen=True)
+class Study:
+    """Fixed values, axes whose product is taken, and values of single methods."""
+
+    title: str
+    configs: tuple[RunConfig, ...]
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> "Study":
+        """Read a study file.
+
+        `[fixed]` holds values for all runs, `[axes]` a list of values each, `[method.NAME]` values
+        for one method alone. Names are those of the command line.
+        """
+        file = Path(path)
+        try:
+            raw = tomllib.loads(file.read_text())
+        except OSError as error:
+            raise SteradError(f"cannot read the study {str(path)!r}: {error.strerror}") from error
+        except tomllib.TOMLDecodeError as error:
+            raise SteradError(f"the study {str(path)!r} is not TOML: {error}") from error
+        for key in raw:
+            if key not in KEYS:
+                raise unknown(key, KEYS, f"the study {str(path)!r}")
+        try:
+            return cls(raw.get("title", file.stem), _product(raw))
+        except SteradError as error:
+            raise SteradError(f"in the study {str(path)!r}: {error}") from error
+
+    def missing(self, out: Path) -> tuple[RunConfig, ...]:
+        """Return the runs without a record under `out`."""
+        return tuple(c for c in self.configs if not RunDirectory(out, c.id).record.exists())
+
+    def run(self, out: Path, run_one: Callable[[RunConfig], RunRecord]) -> list[RunRecord]:
+        """Run what is missing, one after another; return the records of all."""
+        return [RunDirectory(out, c.id).read_record() or run_one(c) for c in self.configs]
+
+
+def _product(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
+    axes: dict[str, list[Any]] = raw.get("axes", {})
+    for name, values in axes.items():
+        if not isinstance(values, list) or not values:
+            raise SteradError(
+                f"the axis {name!r} is {values!r}: give a list with at least one value"
+            )
+    own = {METHODS.resolve(name): values for name, values in raw.get("method", {}).items()}
+    configs = []
+    for point in itertools.product(*axes.values()):
+        values = raw.get("fixed", {}) | dict(zip(axes, point, strict=True))
+        method = METHODS.resolve(values.get("method", "agd-fd"))
+        configs.append(RunConfig.of(**(own.get(method, {}) | values | {"method": method})))
+    return tuple(dict.fromkeys(configs))

@@ -1,0 +1,141 @@
+"""The fixed-directions losses: the posterior of a class given a point on the sphere.
+
+With class densities g(z·μ_c) relative to the uniform law and priors π_c,
+
+    loss = -Σ_i log( π_y g(z_i·μ_y) / Σ_{c in classes} π_c g(z_i·μ_c) ),   y = labels[i],
+
+a softmax cross-entropy whose logits are log g + log π. The paper takes the classes of the batch.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from sterad.errors import SteradError
+
+Kernel = Callable[[Tensor], Tensor]
+"""A log-density relative to the uniform law as a function of the cosine."""
+
+Reduction = Literal["sum", "mean", "none"]
+
+
+def posterior_loss(
+    z: Tensor,
+    labels: Tensor,
+    kernel: Kernel,
+    directions: Tensor | None = None,
+    classes: Tensor | None = None,
+    log_priors: Tensor | None = None,
+    reduction: Reduction = "sum",
+) -> Tensor:
+    """Return minus the log posterior of the labels.
+
+    z: (n, d) unit rows; labels: (n,) int64; directions: (C, d) rows, None for the standard basis,
+    class c at coordinate c; classes: (k,) int64, sorted, those in the denominator, None for
+    those among `labels`; log_priors: (k,), aligned with the classes, None for equal ones.
+
+    >>> from sterad.sphere import VonMisesFisher, kernel
+    >>> z, labels = torch.eye(4)[:3], torch.tensor([0, 1, 1])
+    >>> loss = posterior_loss(z, labels, kernel(VonMisesFisher, 5.0, 4))
+    >>> bool((loss - cross_entropy(5 * z[:, :2], labels, reduction="sum")).abs() < 1e-5)
+    True
+    """
+    classes, targets = _targets(labels, classes)
+    _require_directions(classes, z, directions)
+    if directions is None:
+        cosines = z.index_select(1, classes)
+    else:
+        cosines = z @ directions.index_select(0, classes).T
+    return _cross_entropy(kernel(cosines), targets, log_priors, reduction)
+
+
+def posterior_loss_of_scores(
+    scores: Tensor,
+    labels: Tensor,
+    classes: Tensor | None = None,
+    log_priors: Tensor | None = None,
+    reduction: Reduction = "sum",
+) -> Tensor:
+    """Return the same loss from scores[i, c] = log-density of point i under class c: (n, C).
+
+    For laws that do not depend on the cosine alone: a batch of C laws gives the scores by
+    `law.log_prob(z.unsqueeze(1))`.
+
+    >>> round(posterior_loss_of_scores(torch.zeros(2, 3), torch.tensor([0, 2])).item(), 4)
+    1.3863
+    """
+    classes, targets = _targets(labels, classes)
+    _require_room(classes, scores.shape[1], "scores have", "a column for every class")
+    return _cross_entropy(scores.index_select(1, classes), targets, log_priors, reduction)
+
+
+def likelihood_loss(
+    z: Tensor,
+    labels: Tensor,
+    kernel: Kernel,
+    directions: Tensor | None = None,
+    reduction: Reduction = "sum",
+) -> Tensor:
+    """Return minus the log-likelihood of the points, the variant without a denominator.
+
+    >>> from sterad.sphere import AngularGaussian, kernel
+    >>> z = torch.eye(512, dtype=torch.float64)[:1]
+    >>> loss = likelihood_loss(z, torch.tensor([0]), kernel(AngularGaussian, 0.5**0.5, 512))
+    >>> round(loss.item(), 6)
+    -15.86778
+    """
+    _require_directions(labels, z, directions)
+    if directions is None:
+        cosines = z.gather(1, labels.unsqueeze(1)).squeeze(1)
+    else:
+        cosines = (z * directions.index_select(0, labels)).sum(1)
+    losses = -kernel(cosines)
+    if reduction == "none":
+        return losses
+    return losses.sum() if reduction == "sum" else losses.mean()
+
+
+def _targets(labels: Tensor, classes: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return the sorted classes of the denominator and the position of each label in them."""
+    if classes is None:
+        found, targets = torch.unique(labels, return_inverse=True)
+        return found, targets
+    targets = torch.searchsorted(classes, labels).clamp_max(len(classes) - 1)
+    missing = classes.take(targets) != labels
+    if bool(missing.any()):
+        raise SteradError(
+            f"the label {int(labels[missing][0])} is not among the {len(classes)} classes of the "
+            "denominator: add it to `classes`, sorted, or leave `classes` out"
+        )
+    return classes, targets
+
+
+def _require_directions(classes: Tensor, z: Tensor, directions: Tensor | None) -> None:
+    if directions is None:
+        _require_room(classes, z.shape[1], "the standard basis has", "a wider projection")
+    else:
+        _require_room(
+            classes, len(directions), "there are", "a row of `directions` for every class"
+        )
+
+
+def _require_room(classes: Tensor, room: int, have: str, remedy: str) -> None:
+    if not len(classes):
+        return
+    low, high = (int(x) for x in torch.aminmax(classes))
+    if low < 0 or high >= room:
+        raise SteradError(
+            f"the label {low if low < 0 else high} has no direction, as {have} {room} "
+            f"(0 to {room - 1}): use {remedy}"
+        )
+
+
+def _cross_entropy(
+    scores: Tensor, targets: Tensor, log_priors: Tensor | None, reduction: Reduction
+) -> Tensor:
+    if log_priors is not None:
+        scores = scores + log_priors
+    return cross_entropy(scores, targets, reduction=reduction)

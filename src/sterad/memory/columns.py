@@ -1,0 +1,96 @@
+"""Columns: a fixed number of slots under named columns, allocated once; images lie as bytes."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from sterad.errors import SteradError
+from sterad.streams import Batch
+from sterad.streams.pixels import to_bytes, to_unit
+
+Layout = dict[str, tuple[tuple[int, ...], torch.dtype]]
+"""Shape of one row and type of each column, by name."""
+
+
+class Columns:
+    """The storage of a memory: `x`, `y` and the extra columns of the batches, on the CPU.
+
+    The first batch written decides the columns. Images (n, c, h, w) are kept as uint8, which is
+    exact for images that were bytes before; all else keeps its type.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        """Make room for `capacity` samples."""
+        if capacity < 1:
+            raise SteradError(
+                f"memory {capacity} keeps nothing to replay: give at least 1, "
+                "or use the method finetune, which keeps none"
+            )
+        self.capacity = capacity
+        self._columns: dict[str, Tensor] = {}
+        self._layout: Layout = {}
+
+    def admit(self, batch: Batch) -> None:
+        """Make the columns for the first batch, and refuse a later one that does not fit them."""
+        layout = {name: _stored(name, column) for name, column in _named(batch).items()}
+        if not self._columns:
+            self._allocate(layout)
+        if layout != self._layout:
+            raise SteradError(
+                f"the memory holds {_told(self._layout)} and the batch has {_told(layout)}: "
+                "give every batch the same columns and shapes, or start a new memory"
+            )
+
+    def write(self, batch: Batch, chosen: Tensor, slots: Tensor) -> None:
+        """Put the `chosen` samples of an admitted batch into `slots`, which must not repeat."""
+        for name, values in _named(batch).items():
+            column, rows = self._columns[name], values.detach()[chosen].cpu()
+            column[slots] = to_bytes(rows) if rows.dtype != column.dtype else rows
+
+    def read(self, slots: Tensor) -> Batch:
+        """Return the samples in `slots`; without any column yet, an empty batch."""
+        if not self._columns:
+            return Batch(torch.empty(0), torch.empty(0, dtype=torch.int64))
+        rows = {name: column.index_select(0, slots) for name, column in self._columns.items()}
+        return Batch(to_unit(rows.pop("x")), rows.pop("y"), rows)
+
+    def labels(self, filled: int) -> Tensor:
+        """Return the labels of the first `filled` slots."""
+        return self._columns["y"][:filled] if self._columns else torch.empty(0, dtype=torch.int64)
+
+    def state_dict(self, filled: int) -> dict[str, Tensor]:
+        """Return copies of the columns, cut to the first `filled` slots."""
+        return {name: column[:filled].clone() for name, column in self._columns.items()}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Fill the first slots from `state`."""
+        self._allocate({name: (tuple(c.shape[1:]), c.dtype) for name, c in state.items()})
+        for name, column in state.items():
+            self._columns[name][: len(column)] = column
+
+    def _allocate(self, layout: Layout) -> None:
+        """Make the columns, and write them so that their pages are resident from the start."""
+        self._layout = layout
+        self._columns = {
+            name: torch.empty((self.capacity, *shape), dtype=dtype).zero_()
+            for name, (shape, dtype) in layout.items()
+        }
+
+
+def _named(batch: Batch) -> dict[str, Tensor]:
+    if "x" in batch.extra or "y" in batch.extra:
+        raise SteradError("an extra column is named x or y, as the batch's own: rename it")
+    return {"x": batch.x, "y": batch.y, **batch.extra}
+
+
+def _stored(name: str, values: Tensor) -> tuple[tuple[int, ...], torch.dtype]:
+    pixels = name == "x" and values.ndim == 4 and values.is_floating_point()
+    return tuple(values.shape[1:]), torch.uint8 if pixels else values.dtype
+
+
+def _told(layout: Layout) -> str:
+    return ", ".join(
+        f"{name} {shape} {str(dtype).removeprefix('torch.')}"
+        for name, (shape, dtype) in layout.items()
+    )

@@ -1,0 +1,39 @@
+"""Fine-tuning: learn each batch as it comes and keep nothing, the lower bound of every table.
+
+For each stream batch: one augmented view, cross-entropy on raw logits over all classes, one step.
+The released code scales the logits to unit length, which caps what they can say; these are raw.
+"""
+
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from sterad.memory import Memory, Nothing
+from sterad.methods.learner import METHODS
+from sterad.methods.replay import Replay, ReplayConfig
+from sterad.streams import Batch
+
+
+@dataclass(frozen=True)
+class FinetuneConfig(ReplayConfig):
+    """The settings of experience replay in the paper's comparison, without its memory."""
+
+    weight_decay: float = 1e-4
+    head: str = "mlp"
+
+
+@METHODS.register("finetune")
+class Finetune(Replay):
+    """Cross-entropy on the stream alone."""
+
+    Config = FinetuneConfig
+
+    def make_memory(self) -> Memory:
+        """Keep nothing."""
+        return Nothing()
+
+    def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
+        """Return the mean cross-entropy of one view of the stream batch."""
+        logits = self.forward(self.view(self.place(batch.x)))
+        return F.cross_entropy(logits, batch.y.to(logits.device))

@@ -1,0 +1,161 @@
+"""Fixed directions: AGD-FD and vMF-FD.
+
+Nicolas Michel, Giovanni Chierchia, Romain Negrel, Jean-François Bercher: Learning Representations
+on the Unit Sphere: Investigating Angular Gaussian and von Mises-Fisher Distributions for Online
+Continual Learning. AAAI 2024, https://arxiv.org/abs/2306.03364
+
+For each stream batch B:
+  1. retrieve M from memory, X = M ∪ B; nothing is learnt while the memory is empty;
+  2. show n random views of X and X itself, each in a forward pass of its own;
+  3. z = unit-length projection; class c has the fixed direction e_c, the c-th basis vector;
+  4. step on -Σ log p(y | z), p(c | z) = g(z[c]) / Σ_l g(z[l]), l over the classes of the batch;
+  5. offer B to the reservoir.
+Answers come from the nearest class mean of unit-length encoder features, the head thrown away.
+
+What differs from the released code: the density is exact (its series fails for negative cosines),
+the projection grows when labels exceed its width, `norm_all` sums over seen classes only, and
+training is in single precision on processors.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from sterad.errors import SteradError
+from sterad.losses.posterior import likelihood_loss, posterior_loss
+from sterad.methods.head_retraining import retrain
+from sterad.methods.learner import METHODS, check_inputs
+from sterad.methods.problem import Problem
+from sterad.methods.replay import Replay, ReplayConfig
+from sterad.sphere import AngularGaussian, SphericalLaw, VonMisesFisher, kernel
+from sterad.streams import Batch
+
+
+@dataclass(frozen=True)
+class FixedDirectionsConfig(ReplayConfig):
+    """The paper's settings, the same for all of its datasets."""
+
+    lr: float = 5e-4
+    optimiser: Literal["adam", "sgd"] = "adam"
+    head: str = "mlp"
+    variance: float = 2.0
+    """Variance of the law around each direction; its concentration follows from the law."""
+    views: int = 5
+    """Random views of each image beside the image itself."""
+    projection: int = 512
+    """Dimension of the sphere's space; grows when a label exceeds it."""
+    objective: Literal["posterior", "likelihood"] = "posterior"
+    """posterior contrasts the classes of the batch; likelihood pulls only."""
+    norm_all: bool = False
+    """Put all seen classes in the denominator instead of those of the batch."""
+    classifier: str = "nearest-mean"
+    """nearest-mean of the encoder's features, or nearest-direction of the projection."""
+    retrain_head: bool = False
+    """With nearest-direction: retrain the head on the memory before each evaluation."""
+
+
+@dataclass(frozen=True)
+class VonMisesFisherConfig(FixedDirectionsConfig):
+    """The same with the variance that the paper found for this law."""
+
+    variance: float = 0.14
+
+
+class FixedDirections(Replay):
+    """Pull unit-length representations to one fixed direction a class under a law on the sphere."""
+
+    Config = FixedDirectionsConfig
+    config: FixedDirectionsConfig
+    learns_alone = False
+    instant = "nearest-direction"
+    law: ClassVar[type[SphericalLaw]]
+
+    def __init__(self, config: FixedDirectionsConfig, problem: Problem) -> None:
+        """Check the numbers that only this family has."""
+        if not config.variance > 0:
+            raise SteradError(f"variance {config.variance} is not above 0: give a positive number")
+        if config.views < 0:
+            raise SteradError(f"views {config.views} is below 0: 0 shows the images alone")
+        if config.retrain_head and config.classifier != "nearest-direction":
+            raise SteradError(
+                "retrain_head changes nothing for nearest-mean, which throws the head away: "
+                "use it with classifier=nearest-direction"
+            )
+        super().__init__(config, problem)
+        self.retrained: nn.Module | None = None
+
+    def first_outputs(self) -> int:
+        """Return the projection's width, at least one dimension a declared class."""
+        return max(self.config.projection, self.problem.classes or 1)
+
+    def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
+        """Return the loss summed over images and views."""
+        both = Batch.joined(retrieved, batch)
+        x = self.place(both.x)
+        z = torch.cat([self.forward(shown, unit=True) for shown in self.shown(x)])
+        return self.objective(z, both.y.repeat(self.config.views + 1).to(z.device))
+
+    def shown(self, x: Tensor) -> Iterator[Tensor]:
+        """Yield the random views of x and, last, x itself."""
+        for _ in range(self.config.views):
+            yield self.view(x)
+        yield x
+
+    def objective(self, z: Tensor, labels: Tensor) -> Tensor:
+        """Return the summed loss of z: (n, d) unit rows."""
+        if self.config.objective == "likelihood":
+            return likelihood_loss(z, labels, self.log_density)
+        classes = self.seen.to(z.device) if self.config.norm_all else None
+        return posterior_loss(z, labels, self.log_density, classes=classes)
+
+    def log_density(self, cosine: Tensor) -> Tensor:
+        """Return the law's log-density at a cosine from the direction."""
+        concentration = self.law.concentration_of(self.config.variance)
+        return kernel(self.law, concentration, self.network.outputs)(cosine)
+
+    def decide(self, p: Tensor) -> Tensor:
+        """Return the log-density around the direction of each seen class."""
+        return self.log_density(F.normalize(p)[:, self.seen])
+
+    def consolidate(self) -> None:
+        """Fit the class means, or retrain a copy of the head, on everything in memory."""
+        super().consolidate()
+        if self.config.retrain_head:
+            self.retrained = retrain(
+                self.network.head, self.remembered(), self.objective, self.config.lr
+            )
+
+    def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return scores by class means or by directions, as configured and consolidated."""
+        if self.retrained is None:
+            return super().scores(x)
+        check_inputs(x, self.problem)
+        with self.answering():
+            return self.decide(
+                self.retrained(self.network.features(self.place(x))).cpu()
+            ), self.seen
+
+    def on_sphere(self, x: Tensor) -> Tensor:
+        """Return unit-length projections of x."""
+        with self.answering():
+            z: Tensor = self.network(self.place(x), unit=True)
+            return z.cpu()
+
+
+@METHODS.register("agd-fd")
+class AngularGaussianFixedDirections(FixedDirections):
+    """Fixed directions under the angular Gaussian law."""
+
+    law = AngularGaussian
+
+
+@METHODS.register("vmf-fd")
+class VonMisesFisherFixedDirections(FixedDirections):
+    """Fixed directions under the von Mises-Fisher law."""
+
+    Config = VonMisesFisherConfig
+    law = VonMisesFisher

@@ -1,0 +1,116 @@
+"""Learner: the protocol of every method. It observes a batch once, and later it answers."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from sterad.errors import SteradError
+from sterad.methods.problem import Problem
+from sterad.registry import Registry
+from sterad.streams import Batch, Boundary
+
+
+class Learner(ABC):
+    """A method at work. All of its state, and nothing else, is in `state_dict()`."""
+
+    Config: ClassVar[type[Any]]
+    """The frozen dataclass of the method's own fields."""
+
+    def __init__(self, config: Any, problem: Problem) -> None:
+        """Keep what was chosen; no class has been seen, no image shown to the network."""
+        self.config = config
+        self.problem = problem
+        self.seen = torch.zeros(0, dtype=torch.int64)
+        """Labels seen so far, ascending."""
+        self.images = 0
+        """Images pushed through the network in training, all views counted."""
+
+    @abstractmethod
+    def observe(self, batch: Batch) -> Tensor | None:
+        """Learn from a batch, the only chance; return its loss, or None if nothing was learnt."""
+
+    def boundary(self, event: Boundary) -> None:  # noqa: B027 - an event that may never matter
+        """Hear that the stream announces the end of a task. It may never come."""
+
+    @abstractmethod
+    def consolidate(self) -> None:
+        """Get ready to answer: fit the classifier to what is remembered now."""
+
+    @abstractmethod
+    def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (n, k) scores as consolidated and the k labels of the columns."""
+
+    @abstractmethod
+    def instant_scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return scores of the weights as they are, by head or direction, with nothing refitted."""
+
+    def predict(self, x: Tensor) -> Tensor:
+        """Return the label of each image of x: (n, ...) as consolidated."""
+        scores, labels = self.scores(x)
+        return labels[scores.argmax(dim=1)]
+
+    def on_sphere(self, x: Tensor) -> Tensor | None:
+        """Return unit representations around the standard basis, if the method has any."""
+        return None
+
+    def memory_counts(self, classes: int) -> Tensor | None:
+        """Return how many images of each class are kept, or None without a memory."""
+        return None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything as values that `torch.load(weights_only=True)` admits."""
+        return {"seen": self.seen, "images": self.images}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from `state_dict()` of an equal config and problem, bit for bit."""
+        self.seen = state["seen"]
+        self.images = state["images"]
+
+    def admit(self, batch: Batch) -> None:
+        """Check a batch at the door and count its classes as seen."""
+        check_batch(batch, self.problem)
+        self.seen = torch.cat([self.seen, batch.y]).unique()
+
+
+def check_batch(batch: Batch, problem: Problem) -> None:
+    """Refuse, in a sentence, a batch that the problem does not allow."""
+    if len(batch.y) == 0:
+        raise SteradError("the batch is empty: observe needs at least one image")
+    check_inputs(batch.x, problem)
+    if len(batch.x) != len(batch.y):
+        raise SteradError(
+            f"the batch has {len(batch.x)} images and {len(batch.y)} labels: give one an image"
+        )
+    low, high = int(batch.y.min()), int(batch.y.max())
+    if low < 0:
+        raise SteradError(f"label {low} is negative: labels are integers from 0")
+    if problem.classes is not None and high >= problem.classes:
+        raise SteradError(
+            f"label {high} is outside the {problem.classes} declared classes: "
+            f"labels go from 0 to {problem.classes - 1}; declare more classes, or none"
+        )
+
+
+def check_inputs(x: Tensor, problem: Problem) -> None:
+    """Refuse images of another shape, type or range than the problem's."""
+    check_shape(tuple(x.shape[1:]), problem)
+    if not x.is_floating_point():
+        raise SteradError(f"the images are {x.dtype}: a Batch holds floats in [0, 1]")
+    if not bool(torch.isfinite(x).all()):
+        raise SteradError(
+            "the images hold NaN or infinite values: clean them before they are learnt"
+        )
+
+
+def check_shape(shape: tuple[int, ...], problem: Problem) -> None:
+    """Refuse images of another shape than the network was built for."""
+    if shape != problem.input_shape:
+        raise SteradError(
+            f"the images have shape {shape} and the network was built for "
+            f"{problem.input_shape}: bring every image to one number of channels and one size"
+        )
+
+
+METHODS: Registry[type[Learner]] = Registry("method", "sterad.methods")

@@ -1,0 +1,39 @@
+"""Optimisers by name, with the fields that every method shares."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch.nn import Parameter
+
+from sterad.errors import SteradError
+
+
+@dataclass(frozen=True)
+class OptimiserConfig:
+    """How gradients become steps."""
+
+    lr: float = 0.01
+    """Learning rate."""
+    optimiser: Literal["adam", "sgd"] = "sgd"
+    """Adam with betas 0.9 and 0.999, or stochastic gradient descent."""
+    momentum: float = 0.9
+    """Momentum of SGD; Adam has its own."""
+    weight_decay: float = 0.0
+    """L2 penalty added to the gradient."""
+
+
+def make_optimiser(
+    config: OptimiserConfig, parameters: Iterable[Parameter]
+) -> torch.optim.Optimizer:
+    """Return the optimiser that a config names."""
+    if not config.lr > 0:
+        raise SteradError(f"lr {config.lr} is not above 0: give a positive learning rate")
+    if config.optimiser == "adam":
+        return torch.optim.Adam(parameters, lr=config.lr, weight_decay=config.weight_decay)
+    if config.optimiser == "sgd":
+        return torch.optim.SGD(
+            parameters, lr=config.lr, momentum=config.momentum, weight_decay=config.weight_decay
+        )
+    raise SteradError(f"unknown optimiser {config.optimiser!r}: known are adam, sgd")

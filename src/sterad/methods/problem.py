@@ -1,0 +1,23 @@
+"""Problem: what a method is told before the first image, and nothing of the stream's order."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Shape of the inputs, declared classes, memory, network and execution of one run."""
+
+    input_shape: tuple[int, ...]
+    """(channels, side, side) of images or (d,) of feature vectors."""
+    classes: int | None
+    """Number of classes declared beforehand; None where new ones may appear at any time."""
+    memory: int
+    """Images that may be kept."""
+    flip: bool = False
+    """Whether a mirrored image keeps its class."""
+    encoder: str = "resnet18"
+    width: int = 64
+    seed: int = 0
+    device: str = "cpu"
+    channels_last: bool = True
+    """Memory format of images and convolutions: part of the execution, not of the result's id."""

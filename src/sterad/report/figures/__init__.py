@@ -1,0 +1,1 @@
+"""One figure per file, each a pure function from records to a matplotlib Figure."""

@@ -1,0 +1,49 @@
+"""What the stream brings when: the share of each task's classes along it (the paper's figure 2)."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sterad.report.style import legend_above, one_panel, stream_axis, task_colours, themed
+from sterad.results.record import StreamFacts
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def tells_tasks_apart(stream: StreamFacts) -> bool:
+    """Say whether no class belongs to two tasks: only then does a class give its task away."""
+    classes = [c for task in stream.tasks for c in task]
+    several = len(stream.tasks) > 1 and len(stream.proportions) > 0
+    return several and len(classes) == len(set(classes))
+
+
+def task_shares(stream: StreamFacts) -> NDArray[np.float64]:
+    """Return the share of each task's classes in each stretch, in per cent: (stretches, tasks)."""
+    counts = np.array(stream.proportions, float).reshape(-1, len(stream.class_names))
+    tasks = np.stack([counts[:, list(task)].sum(axis=1) for task in stream.tasks], axis=1)
+    return np.asarray(100 * tasks / np.maximum(counts.sum(axis=1, keepdims=True), 1))
+
+
+def draw(stream: StreamFacts) -> "Figure":
+    """Draw the share of each task over the stream as a filled line."""
+    shares = task_shares(stream)
+    middles = (np.arange(len(shares)) + 0.5) * stream.samples / len(shares)
+    x = np.concatenate([[0.0], middles, [float(stream.samples)]])
+    # Sharp ends are drawn sharp; slopes between stretches would look like a blur.
+    step: Any = "mid" if stream.announced else None
+    style: Any = "steps-mid" if stream.announced else "default"
+    with themed():
+        figure, axes = one_panel()
+        for task, colour in enumerate(task_colours(len(stream.tasks))):
+            y = np.pad(shares[:, task], 1, mode="edge")
+            axes.fill_between(x, y, step=step, color=colour, alpha=0.28, linewidth=0)
+            name = f"task {task + 1}" if len(stream.tasks) <= 12 else None
+            axes.plot(x, y, drawstyle=style, color=colour, linewidth=1.5, label=name)
+        axes.set_ylim(0, 102)
+        axes.set_ylabel("share of the incoming images (%)")
+        axes.grid(axis="y")
+        stream_axis(axes, stream.samples)
+        legend_above(axes, columns=6)
+        return figure

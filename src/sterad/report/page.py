@@ -1,0 +1,92 @@
+"""One self-contained HTML page from records: tables, figures, configuration and cost."""
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from sterad.report.sections import sections
+from sterad.report.svg import fit
+from sterad.report.tables import HEADLINE, metric_table, percent, title
+from sterad.results.grouping import Layout, flatten, lay_out, spell
+from sterad.results.record import METRICS, RunRecord
+
+SUMMARISED = (HEADLINE, "average_forgetting", "anytime_accuracy")
+Pairs = list[tuple[str, str]]
+
+
+def render(records: Sequence[RunRecord], left_out: Sequence[str] = ()) -> str:
+    """Return the page as HTML; `left_out` are sentences on records that could not be read."""
+    import jinja2
+
+    layout = lay_out(records)
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters["percent"] = percent
+    folder = files("sterad.report")
+    template = environment.from_string(folder.joinpath("page.html").read_text("utf-8"))
+    return fit(
+        template.render(
+            style=folder.joinpath("page.css").read_text("utf-8"),
+            subject=_subject(layout, len(records)),
+            layout=layout,
+            left_out=left_out,
+            tables=[metric_table(layout, metric) for metric in SUMMARISED],
+            sections=sections(layout),
+            runs=[
+                _run(f"{row.text}, {column.text}", record)
+                for row, column, found in layout.groups()
+                for record in found
+            ],
+        )
+    )
+
+
+def _subject(layout: Layout, runs: int) -> str:
+    names = list(dict.fromkeys(label.parts[0] for label in layout.rows))
+    if len(names) > 4:
+        names = [*names[:4], f"{len(names) - 4} more"]
+    shown = " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+    return f"{runs} {'run' if runs == 1 else 'runs'} of {shown}"
+
+
+def _run(name: str, record: RunRecord) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "name": f"{name}, seed {spell(record.config.get('seed'))}",
+        "accuracy": record.final_average_accuracy,
+        "duration": duration(record.seconds),
+        "blocks": [
+            ("Result (%)", [(title(name), percent(getattr(record, name))) for name in METRICS]),
+            ("Cost", _cost(record)),
+            ("Configuration", _pairs(record.config)),
+            ("Execution", _pairs(record.execution)),
+            ("Provenance", _pairs(record.provenance)),
+        ],
+    }
+
+
+def _cost(record: RunRecord) -> Pairs:
+    return [
+        ("Time", duration(record.seconds)),
+        ("Images through the network", f"{record.images_per_second:,.0f} per second"),
+        ("Peak memory", f"{record.peak_memory_bytes / 2**20:,.0f} MiB"),
+        ("Stream", f"{record.stream.samples:,} images in {record.stream.steps:,} steps"),
+    ]
+
+
+def _pairs(settings: Mapping[str, Any]) -> Pairs:
+    return [(path, spell(value)) for path, value in flatten(settings).items()]
+
+
+def duration(seconds: float) -> str:
+    """Write a length of time.
+
+    >>> duration(41.25), duration(185), duration(7260)
+    ('41.2 s', '3 min 5 s', '2 h 1 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

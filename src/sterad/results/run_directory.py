@@ -1,0 +1,94 @@
+"""One directory per run: config.json, events.jsonl, checkpoint.pt and, last, record.json."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sterad.errors import SteradError
+from sterad.results.atomic import remove_leftovers, write_atomically
+from sterad.results.record import RunRecord
+
+
+class RunDirectory:
+    """The files of one run; the presence of `record.json` is its completion."""
+
+    def __init__(self, out: Path, run_id: str) -> None:
+        """Name the files; nothing is touched before it is locked."""
+        self.path = out / run_id
+        self.config = self.path / "config.json"
+        self.events = self.path / "events.jsonl"
+        self.checkpoint = self.path / "checkpoint.pt"
+        self.record = self.path / "record.json"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the directory for this process; the system releases it even after SIGKILL."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = open(self.path / "lock", "a+")  # noqa: SIM115 - it is closed below
+        except OSError as error:
+            raise SteradError(
+                f"cannot write to {str(self.path)!r}: {error.strerror}. "
+                "Choose a place that you may write to with --out"
+            ) from error
+        with lock:
+            self._acquire(lock.fileno())
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
+            remove_leftovers(self.path)
+            yield
+
+    def _acquire(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = (self.path / "lock").read_text() or "unknown"
+            raise SteradError(
+                f"the run {str(self.path)!r} is being written by process {holder}: "
+                "wait for it to finish, or choose another place with --out"
+            ) from error
+
+    def read_record(self) -> RunRecord | None:
+        """Return the record of a finished run."""
+        if not self.record.exists():
+            return None
+        return RunRecord.from_json(self.record.read_text(), str(self.record))
+
+    def write_record(self, record: RunRecord) -> None:
+        """Complete the run."""
+        write_atomically(self.record, record.to_json())
+
+    def read_config(self) -> dict[str, Any] | None:
+        """Return what `write_config` kept."""
+        if not self.config.exists():
+            return None
+        try:
+            kept: dict[str, Any] = json.loads(self.config.read_text())
+            return kept
+        except ValueError as error:
+            raise SteradError(
+                f"{str(self.config)!r} is damaged ({error}): delete the directory to start anew"
+            ) from error
+
+    def write_config(self, config: Mapping[str, Any], execution: Mapping[str, Any]) -> None:
+        """Keep what the run is and how it is executed."""
+        text = json.dumps({"config": config, "execution": execution}, indent=1) + "\n"
+        write_atomically(self.config, text)
+
+    def trim_events(self, step: int) -> None:
+        """Forget events later than the checkpoint that the run continues from."""
+        if self.events.exists():
+            kept = [line for line in self.events.read_text().splitlines() if _until(line, step)]
+            write_atomically(self.events, "".join(line + "\n" for line in kept))
+
+
+def _until(line: str, step: int) -> bool:
+    try:
+        return int(json.loads(line)["step"]) <= step
+    except (ValueError, KeyError, TypeError):
+        return False  # cut short by a kill

@@ -1,0 +1,39 @@
+"""Laws and directions on the unit sphere, in any dimension."""
+
+from sterad.sphere.angular_gaussian import AngularGaussian, equivalent_temperature
+from sterad.sphere.directions import (
+    LearnedDirections,
+    moving_means,
+    random_orthonormal,
+    regular_simplex,
+    standard_basis,
+)
+from sterad.sphere.general_angular_gaussian import GeneralAngularGaussian
+from sterad.sphere.kernel import LogKernel, kernel
+from sterad.sphere.law import LAWS, SphericalLaw, log_area
+from sterad.sphere.power_spherical import PowerSpherical
+from sterad.sphere.projected_student_t import ProjectedStudentT
+from sterad.sphere.spherical_cauchy import SphericalCauchy
+from sterad.sphere.uniform import Uniform
+from sterad.sphere.von_mises_fisher import VonMisesFisher
+
+__all__ = [
+    "LAWS",
+    "AngularGaussian",
+    "GeneralAngularGaussian",
+    "LearnedDirections",
+    "LogKernel",
+    "PowerSpherical",
+    "ProjectedStudentT",
+    "SphericalCauchy",
+    "SphericalLaw",
+    "Uniform",
+    "VonMisesFisher",
+    "equivalent_temperature",
+    "kernel",
+    "log_area",
+    "moving_means",
+    "random_orthonormal",
+    "regular_simplex",
+    "standard_basis",
+]

@@ -1,0 +1,139 @@
+"""The angular Gaussian with any covariance: the direction of X ~ N(m, Σ).
+
+With A = uᵀΣ⁻¹u, λ² = mᵀΣ⁻¹m and γ = uᵀΣ⁻¹m/√A the density relative to the uniform law is
+A^{-d/2} |Σ|^{-1/2} exp(-λ²/2) E[exp(γR)], R ~ chi in d dimensions (docs/mathematics.md).
+"""
+
+from typing import Self
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, constraints
+from torch.types import _size
+
+from sterad.errors import SteradError
+from sterad.sphere.chi import log_chi_mgf
+from sterad.sphere.constraints import require_dimension, require_points, unit_sphere
+from sterad.sphere.law import log_area
+from sterad.sphere.shapes import broadcast
+
+
+class GeneralAngularGaussian(Distribution):
+    """The direction of X ~ N(mean, Σ), Σ given in one of three ways.
+
+    mean: (*batch, d), of any length; covariance_matrix, precision_matrix: (*batch, d, d);
+    scale_tril: its lower Cholesky factor. Multiplying the mean by c and Σ by c² changes nothing.
+
+    >>> law = GeneralAngularGaussian(torch.tensor([1.0, 0.0]), covariance_matrix=torch.eye(2))
+    >>> round(law.log_prob(torch.tensor([0.0, 1.0])).item(), 4) # log(1/2π) - 1/2
+    -2.3379
+    """
+
+    arg_constraints: dict[str, constraints.Constraint] = {  # noqa: RUF012
+        "loc": constraints.real_vector,
+        "scale_tril": constraints.lower_cholesky,
+    }
+    support: constraints.Constraint = unit_sphere
+    has_rsample = True
+    loc: Tensor
+    scale_tril: Tensor
+
+    def __init__(
+        self,
+        mean: Tensor,
+        covariance_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        dimension = mean.shape[-1] if mean.dim() else 1
+        require_dimension(dimension)
+        factor = _factor(covariance_matrix, scale_tril, precision_matrix)
+        if factor.shape[-2:] != (dimension, dimension):
+            raise SteradError(
+                f"the covariance is {tuple(factor.shape[-2:])}, but the mean has {dimension} "
+                f"coordinates: give a {dimension} × {dimension} matrix"
+            )
+        validate = self._validate_args if validate_args is None else validate_args
+        if validate and not bool((factor.diagonal(dim1=-2, dim2=-1) > 0).all()):
+            raise SteradError(
+                "the covariance is not positive definite: give a symmetric matrix with positive "
+                "eigenvalues (add a multiple of the identity if it is nearly so)"
+            )
+        batch = broadcast(mean.shape[:-1], factor.shape[:-2])
+        self.loc = mean.expand(*batch, dimension)
+        self.scale_tril = factor.expand(*batch, dimension, dimension)
+        super().__init__(batch, mean.shape[-1:], validate_args=validate_args)
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of a point."""
+        return self.event_shape[0]
+
+    @property
+    def covariance_matrix(self) -> Tensor:
+        """Σ: (*batch, d, d)."""
+        return self.scale_tril @ self.scale_tril.mT
+
+    @property
+    def precision_matrix(self) -> Tensor:
+        """Σ⁻¹: (*batch, d, d)."""
+        return torch.cholesky_inverse(self.scale_tril)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Return the log-density with respect to area at `value`: (..., *batch, d) unit rows."""
+        require_points(self, value)
+        factor, loc = self.scale_tril.double(), self.loc.double().unsqueeze(-1)
+        white = torch.linalg.solve_triangular(factor, value.double().unsqueeze(-1), upper=False)
+        centre = torch.linalg.solve_triangular(factor, loc, upper=False)
+        stretch = white.square().sum((-2, -1))
+        gamma = (white * centre).sum((-2, -1)) / stretch.sqrt()
+        volume = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) + log_area(self.dimension)
+        radial = log_chi_mgf(gamma, self.dimension) - centre.square().sum((-2, -1)) / 2
+        density: Tensor = radial - self.dimension / 2 * stretch.log() - volume
+        return density.to(torch.promote_types(value.dtype, self.loc.dtype))
+
+    def rsample(self, sample_shape: _size = (), generator: torch.Generator | None = None) -> Tensor:
+        """Draw points through which gradients flow to the parameters."""
+        shape = self._extended_shape(torch.Size(sample_shape))
+        noise = torch.randn(
+            shape, generator=generator, dtype=self.loc.dtype, device=self.loc.device
+        )
+        point = self.loc + (self.scale_tril @ noise.unsqueeze(-1)).squeeze(-1)
+        return torch.nn.functional.normalize(point, dim=-1)
+
+    def sample(self, sample_shape: _size = (), generator: torch.Generator | None = None) -> Tensor:
+        """Draw points: (*sample_shape, *batch, d)."""
+        with torch.no_grad():
+            return self.rsample(sample_shape, generator)
+
+    def expand(self, batch_shape: _size, _instance: Self | None = None) -> Self:
+        """Return the same law with its parameters expanded to `batch_shape`."""
+        new: Self = self.__new__(type(self)) if _instance is None else _instance
+        shape = torch.Size(batch_shape)
+        new.loc = self.loc.expand(shape + self.event_shape)
+        new.scale_tril = self.scale_tril.expand(shape + self.event_shape * 2)
+        super(GeneralAngularGaussian, new).__init__(shape, self.event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+
+def _factor(covariance: Tensor | None, factor: Tensor | None, precision: Tensor | None) -> Tensor:
+    """Return the lower Cholesky factor of Σ; its diagonal is NaN where there is none."""
+    given = [x for x in (covariance, factor, precision) if x is not None]
+    if len(given) != 1:
+        raise SteradError(
+            f"{len(given)} matrices are given: give exactly one of covariance_matrix, scale_tril "
+            "and precision_matrix"
+        )
+    if factor is not None:
+        return factor
+    # Rows and columns of the precision are turned round, so that the factor of Σ comes out lower.
+    source = given[0] if precision is None else precision.flip(-2, -1)
+    lower, failed = torch.linalg.cholesky_ex(source)
+    lower = torch.where((failed > 0)[..., None, None], torch.nan, lower)
+    if precision is None:
+        return lower
+    eye = torch.eye(lower.shape[-1], dtype=lower.dtype, device=lower.device)
+    inverse: Tensor = torch.linalg.solve_triangular(lower.flip(-2, -1), eye, upper=True)
+    return inverse.mT

@@ -1,0 +1,89 @@
+"""The uniform law on the sphere, to which every other tends as its concentration goes to zero."""
+
+from typing import Self
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, constraints, register_kl
+from torch.types import _size
+
+from sterad.sphere.constraints import require_dimension, require_points, unit_sphere
+from sterad.sphere.law import SphericalLaw, log_area
+from sterad.sphere.shapes import broadcast
+
+
+class Uniform(Distribution):
+    """Every direction alike.
+
+    >>> law = Uniform(3)
+    >>> round(law.entropy().exp().item() / torch.pi, 5)
+    4.0
+    """
+
+    arg_constraints: dict[str, constraints.Constraint] = {}  # noqa: RUF012
+    support: constraints.Constraint = unit_sphere
+    has_rsample = True
+
+    def __init__(
+        self,
+        dimension: int,
+        batch_shape: _size = (),
+        dtype: torch.dtype | None = None,
+        device: torch.device | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        require_dimension(dimension)
+        self._like = torch.zeros((), dtype=dtype, device=device)
+        super().__init__(torch.Size(batch_shape), torch.Size([dimension]), validate_args)
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of a point."""
+        return self.event_shape[0]
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Return minus the log area, at `value`: (..., *batch, d) unit rows."""
+        require_points(self, value)
+        shape = broadcast(value.shape[:-1], self.batch_shape)
+        return value.new_full(shape, -log_area(self.dimension))
+
+    def rsample(self, sample_shape: _size = (), generator: torch.Generator | None = None) -> Tensor:
+        """Draw points: (*sample_shape, *batch, d)."""
+        shape = self._extended_shape(torch.Size(sample_shape))
+        noise = torch.randn(
+            shape, generator=generator, dtype=self._like.dtype, device=self._like.device
+        )
+        return torch.nn.functional.normalize(noise, dim=-1)
+
+    def sample(self, sample_shape: _size = (), generator: torch.Generator | None = None) -> Tensor:
+        """Draw points: (*sample_shape, *batch, d)."""
+        return self.rsample(sample_shape, generator)
+
+    @property
+    def mean_resultant_length(self) -> Tensor:
+        """Zero: no direction is preferred, so there is neither a mean direction nor a mode."""
+        return self._like.expand(self.batch_shape)
+
+    @property
+    def mean(self) -> Tensor:
+        """The centre of the ball: (*batch, d)."""
+        return self._like.expand(self.batch_shape + self.event_shape)
+
+    def entropy(self) -> Tensor:
+        """Return the log area, the largest entropy that a law on the sphere can have."""
+        return (self._like + log_area(self.dimension)).expand(self.batch_shape)
+
+    def expand(self, batch_shape: _size, _instance: Self | None = None) -> Self:
+        """Return the same law over `batch_shape`."""
+        new: Self = self.__new__(type(self)) if _instance is None else _instance
+        new._like = self._like
+        super(Uniform, new).__init__(torch.Size(batch_shape), self.event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+
+def _divergence(p: SphericalLaw, q: Uniform) -> Tensor:
+    return log_area(p.dimension) - p.entropy()
+
+
+register_kl(SphericalLaw, Uniform)(_divergence)  # type: ignore[no-untyped-call]

@@ -1,0 +1,90 @@
+"""Classes to tasks: the label order of a seed, cut into equal parts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sterad.data import Dataset
+from sterad.errors import SteradError
+
+Tasks = tuple[tuple[int, ...], ...]
+"""The classes of each task, in the order of the stream."""
+
+
+@dataclass(frozen=True)
+class TaskSplit:
+    """The options of every stream whose classes are split into tasks."""
+
+    tasks: int | None = None
+    """Number of tasks, a divisor of the number of classes; by default the dataset's own."""
+    batch_size: int = 10
+    """Images per batch of the stream."""
+    label_order: tuple[int, ...] | None = None
+    """All classes in the order in which they arrive; by default drawn from the seed."""
+
+    def split(self, dataset: Dataset, seed: int) -> Tasks:
+        """Return the classes of each task, and refuse a task with nothing to learn or to test."""
+        if self.tasks is None:
+            raise SteradError("the number of tasks is open: give tasks, a divisor of the classes")
+        order = label_order(dataset.classes, seed) if self.label_order is None else self.label_order
+        if sorted(order) != list(range(dataset.classes)):
+            raise SteradError(
+                f"label_order {tuple(order)} must hold each class from 0 to "
+                f"{dataset.classes - 1} once"
+            )
+        tasks = split_order(order, self.tasks)
+        for part, labels in (("train", dataset.train_labels), ("test", dataset.test_labels)):
+            present = np.bincount(labels, minlength=dataset.classes) > 0
+            for task in tasks:
+                if not present[list(task)].any():
+                    raise SteradError(
+                        f"the task of the classes {task} has no {part} images: "
+                        "give some, or make fewer tasks"
+                    )
+        return tasks
+
+
+def label_order(classes: int, seed: int) -> tuple[int, ...]:
+    """Return the order in which the classes arrive, as numpy's legacy generator shuffles it.
+
+    >>> label_order(10, seed=0)
+    (2, 8, 4, 9, 1, 6, 7, 3, 0, 5)
+    """
+    if not 0 <= seed < 2**32:
+        raise SteradError(f"the seed {seed} of a label order must lie from 0 to 4294967295")
+    order = np.arange(classes)
+    np.random.RandomState(seed).shuffle(order)
+    return tuple(order.tolist())
+
+
+def split_order(order: Sequence[int], tasks: int) -> Tasks:
+    """Cut the label order into `tasks` equal parts.
+
+    >>> split_order((2, 0, 3, 1), 2)
+    ((2, 0), (3, 1))
+    """
+    classes = len(order)
+    if not 1 <= tasks <= classes or classes % tasks:
+        divisors = [str(count) for count in range(1, classes + 1) if classes % count == 0]
+        raise SteradError(
+            f"{classes} classes cannot make {tasks} tasks of equal size: give tasks as one of "
+            + ", ".join(divisors)
+        )
+    step = classes // tasks
+    return tuple(tuple(order[at : at + step]) for at in range(0, classes, step))
+
+
+def task_order(
+    labels: npt.NDArray[np.int64], tasks: Tasks, rng: np.random.Generator
+) -> tuple[npt.NDArray[np.int64], tuple[int, ...]]:
+    """Return all indices task after task, shuffled inside each, and where each task ends."""
+    task_of = np.empty(sum(map(len, tasks)), dtype=np.int64)
+    for number, task in enumerate(tasks):
+        task_of[list(task)] = number
+    order = np.argsort(task_of[labels], kind="stable")
+    ends = np.cumsum(np.bincount(task_of[labels], minlength=len(tasks)))
+    for part in np.split(order, ends[:-1]):
+        rng.shuffle(part)  # the parts are views of `order`
+    return order, tuple(ends.tolist())

@@ -1,0 +1,142 @@
+"""check_method: the contract of a method, which anyone can run on their own."""
+
+import io
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sterad.data import Dataset
+from sterad.data.synthetic import Synthetic
+from sterad.methods import METHODS, Learner, Problem
+from sterad.streams import STREAMS, Batch, Stream
+
+CAPACITY = 12
+
+
+def check_method(method: str | type[Learner], config: Any = None) -> None:
+    """Walk a method through its whole contract; an AssertionError says in words what it breaks.
+
+    method: a registered name or the class itself; config: its Config, the default one if None.
+    """
+    made = _Maker(METHODS[method] if isinstance(method, str) else method, config)
+    for name in ("clear", "blurry", "iid"):
+        stream = _stream(name)
+        check_stream(made, stream)
+        check_round_trip(made, stream)
+    check_same_seed(made, _stream("clear"))
+    check_answering_does_not_teach(made, _stream("clear"))
+    check_batch_of_one(made)
+
+
+class _Maker:
+    """Makes equal learners again and again."""
+
+    def __init__(self, cls: type[Learner], config: Any) -> None:
+        self.cls, self.config = cls, cls.Config() if config is None else config
+
+    def __call__(self, seed: int = 0) -> Learner:
+        shape, classes = (1, 8, 8), 4
+        problem = Problem(shape, classes, CAPACITY, encoder="resnet18", width=2, seed=seed)
+        return self.cls(self.config, problem)
+
+
+def _dataset() -> Dataset:
+    return Synthetic(classes=4, per_class=7, test_per_class=4, image_size=8, channels=1).load()
+
+
+def _stream(name: str) -> Stream:
+    given = {"tasks": 2, "batch_size": 5} | ({"scale": 4.0} if name == "blurry" else {})
+    # 28 images in batches of 5: each stream ends with a partial batch.
+    return STREAMS[name](**given).open(_dataset(), seed=0)
+
+
+def _follow(learner: Learner, stream: Stream, start: int, stop: int) -> list[Tensor | None]:
+    losses = []
+    for step in range(start + 1, stop + 1):
+        losses.append(learner.observe(stream.batch(step - 1)))
+        if (boundary := stream.boundary(step)) is not None:
+            learner.boundary(boundary)
+    return losses
+
+
+def check_stream(made: _Maker, stream: Stream) -> None:
+    """Observe each batch once: inputs stay as they were, memory stays within its capacity."""
+    learner, seen = made(), set[int]()
+    noise = torch.random.get_rng_state()
+    for step in range(len(stream)):
+        batch = stream.batch(step)
+        x, y = batch.x.clone(), batch.y.clone()
+        loss = learner.observe(batch)
+        seen |= set(y.tolist())
+        assert torch.equal(batch.x, x), "observe changed the images that it was given"
+        assert torch.equal(batch.y, y), "observe changed the labels that it was given"
+        assert loss is None or bool(torch.isfinite(loss)), f"the loss is {loss} at step {step}"
+        assert set(learner.seen.tolist()) == seen, "`seen` is not what has been seen"
+        counts = learner.memory_counts(4)
+        kept = 0 if counts is None else int(counts.sum())
+        assert kept <= CAPACITY, f"the memory holds {kept} images and may hold {CAPACITY}"
+    learner.consolidate()
+    answers = learner.predict(stream.batch(0).x)
+    assert len(answers) == len(stream.batch(0)), "predict must give one label an image"
+    assert set(answers.tolist()) <= seen, "predict answered a class that was never seen"
+    assert torch.equal(noise, torch.random.get_rng_state()), "torch's global generator was used"
+
+
+def check_same_seed(made: _Maker, stream: Stream) -> None:
+    """Give the same seed twice: equal to the bit; another seed: another state."""
+    first, second, other = made(), made(), made(seed=1)
+    for learner in (first, second, other):
+        _follow(learner, stream, 0, len(stream))
+    assert same(first.state_dict(), second.state_dict()), "the same seed gave another result"
+    assert not same(first.state_dict(), other.state_dict()), "another seed gave the same result"
+
+
+def check_round_trip(made: _Maker, stream: Stream) -> None:
+    """Save in mid-stream, load into a new learner and continue: equal to never stopping."""
+    whole, half = made(), made()
+    _follow(whole, stream, 0, len(stream))
+    middle = len(stream) // 2
+    _follow(half, stream, 0, middle)
+    file = io.BytesIO()
+    torch.save(half.state_dict(), file)
+    file.seek(0)
+    resumed = made()
+    resumed.load_state_dict(torch.load(file, weights_only=True))
+    _follow(resumed, stream, middle, len(stream))
+    assert same(whole.state_dict(), resumed.state_dict()), (
+        "continued from state_dict() the result differs: some state is missing from it"
+    )
+
+
+def check_answering_does_not_teach(made: _Maker, stream: Stream) -> None:
+    """Consolidate and predict on the way: what is learnt stays as it is."""
+    silent, asked = made(), made()
+    _follow(silent, stream, 0, len(stream))
+    for step in range(len(stream)):
+        _follow(asked, stream, step, step + 1)
+        asked.consolidate()
+        asked.predict(stream.batch(step).x)
+        asked.instant_scores(stream.batch(step).x)
+    assert same(silent.state_dict(), asked.state_dict()), "answering changed what is learnt"
+
+
+def check_batch_of_one(made: _Maker) -> None:
+    """Learn single images."""
+    learner, stream = made(), _stream("clear")
+    batch = stream.batch(0)
+    for at in range(len(batch)):
+        learner.observe(Batch(batch.x[at : at + 1], batch.y[at : at + 1]))
+    learner.consolidate()
+    assert len(learner.predict(batch.x[:1])) == 1, "predict must give one label an image"
+
+
+def same(first: Any, second: Any) -> bool:
+    """Return whether two states are equal to the bit."""
+    if isinstance(first, Tensor):
+        return isinstance(second, Tensor) and bool(torch.equal(first, second))
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(same(first[k], second[k]) for k in first)
+    if isinstance(first, list | tuple):
+        return len(first) == len(second) and all(map(same, first, second))
+    return bool(first == second)

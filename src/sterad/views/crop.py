@@ -1,0 +1,98 @@
+"""Random crops: a part of each image blown up to the whole, or the image shifted over zeros."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+ATTEMPTS = 10
+WIDEST = 4 / 3  # width over height; the narrowest is its inverse
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """One box of whole pixels per image, each field (n,) int64."""
+
+    top: Tensor
+    left: Tensor
+    height: Tensor
+    width: Tensor
+
+
+def draw_boxes(
+    n: int, height: int, width: int, rng: torch.Generator, min_area: float = 0.2
+) -> Boxes:
+    """Draw n boxes: area uniform in [min_area, 1] of the image, log-uniform aspect in [3/4, 4/3].
+
+    The first of ten attempts that fits is taken, else the largest centred box of a legal aspect.
+    How many numbers are drawn depends on n alone. A box may be the whole image: the strict
+    inequality of the kornia that the released code used was a slip, mended since.
+    """
+    area = _uniform((n, ATTEMPTS), min_area, 1.0, rng) * (height * width)
+    aspect = _uniform((n, ATTEMPTS), -math.log(WIDEST), math.log(WIDEST), rng).exp()
+    corner = torch.rand((n, 2), generator=rng, device=rng.device)
+    centre = torch.tensor([min(height, width * WIDEST), min(width, height * WIDEST)])
+    last = centre.to(rng.device).expand(n, 1, 2)
+    tried = torch.stack([(area / aspect).sqrt(), (area * aspect).sqrt()], dim=2)
+    sizes = torch.cat([tried, last], dim=1).round().long().clamp(min=1)
+    limit = torch.tensor([height, width], device=rng.device)
+    fits = (sizes <= limit).all(dim=2)
+    first = fits.long().argmax(dim=1)
+    size = sizes[torch.arange(n, device=rng.device), first]
+    room = limit - size
+    # A float32 below 1 times (room + 1) can round up to room + 1.
+    drawn = torch.minimum((corner * (room + 1)).long(), room)
+    start = torch.where((first == ATTEMPTS)[:, None], room // 2, drawn)
+    return Boxes(start[:, 0], start[:, 1], size[:, 0], size[:, 1])
+
+
+def resized_crop(x: Tensor, boxes: Boxes) -> Tensor:
+    """Blow each box up to the whole image, bilinear, corner pixels onto corner pixels.
+
+    x: (n, c, h, w). Interpolation is linear along each axis, so the crop is the product
+    rows · image · columnsᵀ with one small matrix per image and axis.
+    """
+    n, c, h, w = x.shape
+    rows = interpolation(boxes.top.to(x.device), boxes.height.to(x.device), h, x.dtype)
+    columns = interpolation(boxes.left.to(x.device), boxes.width.to(x.device), w, x.dtype)
+    across = torch.bmm(x.reshape(n, c * h, w), columns.transpose(1, 2)).view(n, c, h, w)
+    return torch.stack([torch.bmm(rows, across[:, i]) for i in range(c)], dim=1)
+
+
+def interpolation(start: Tensor, length: Tensor, size: int, dtype: torch.dtype) -> Tensor:
+    """Return the matrices (n, size, size) that stretch `length` pixels from `start` to `size`.
+
+    Output i lies at start + i (length - 1) / (size - 1). Whole and fraction come from integers,
+    so that weights are right to the last bit of `dtype` anywhere in the image.
+    """
+    steps = max(size - 1, 1)
+    travelled = torch.arange(size, device=start.device) * (length - 1)[:, None]
+    below = start[:, None] + travelled // steps
+    fraction = (travelled % steps).to(dtype) / steps
+    weights = torch.zeros((*below.shape, size), dtype=dtype, device=start.device)
+    weights.scatter_(2, below[..., None], (1 - fraction)[..., None])
+    # At the last pixel the fraction is 0, so the clamped neighbour adds nothing.
+    above = (below + 1).clamp(max=size - 1)
+    return weights.scatter_add_(2, above[..., None], fraction[..., None])
+
+
+def draw_offsets(n: int, pad: int, rng: torch.Generator) -> Tensor:
+    """Draw (n, 2) vertical and horizontal offsets, each uniform in 0 .. 2 pad, per sample."""
+    return torch.randint(0, 2 * pad + 1, (n, 2), generator=rng, device=rng.device)
+
+
+def padded_crop(x: Tensor, offsets: Tensor, pad: int) -> Tensor:
+    """Put `pad` zeros around each image of x: (n, c, h, w), then cut h × w from its offset on.
+
+    The released code shares one offset in a batch; here every image has its own.
+    """
+    n, _, h, w = x.shape
+    windows = functional.pad(x, (pad, pad, pad, pad)).unfold(2, h, 1).unfold(3, w, 1)
+    down, right = offsets.to(x.device).unbind(dim=1)
+    return windows[torch.arange(n, device=x.device), :, down, right]
+
+
+def _uniform(shape: tuple[int, ...], low: float, high: float, rng: torch.Generator) -> Tensor:
+    return torch.rand(shape, generator=rng, device=rng.device) * (high - low) + low

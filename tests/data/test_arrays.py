@@ -1,0 +1,77 @@
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from sterad.data.arrays import as_inputs, as_labels
+from sterad.errors import SteradError
+
+RNG = np.random.default_rng(0)
+BYTES = RNG.integers(0, 256, (5, 3, 8, 8), dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        BYTES,
+        BYTES / 255,
+        (BYTES / 255).astype(np.float32),
+        np.moveaxis(BYTES, 1, 3),
+        torch.from_numpy(BYTES),
+        torch.from_numpy(BYTES).float().div(255).requires_grad_(),
+        (BYTES / 255).tolist(),
+    ],
+)
+def test_every_spelling_of_an_image_gives_the_same_bytes(given: object) -> None:
+    images = as_inputs(given)
+    assert images.dtype == np.uint8
+    assert images.flags.c_contiguous
+    np.testing.assert_array_equal(images, BYTES)
+
+
+@pytest.mark.parametrize("shape", [(5, 8, 8), (5, 1, 8, 8), (5, 8, 8, 1)])
+def test_grey_images_get_their_channel(shape: tuple[int, ...]) -> None:
+    images = as_inputs(BYTES[:, 0].reshape(shape))
+    np.testing.assert_array_equal(images, BYTES[:, :1])
+
+
+def test_half_floats_of_torch_are_read() -> None:
+    assert as_inputs(torch.ones(2, 8, 8, dtype=torch.bfloat16)).min() == 255
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8])
+def test_vectors_become_float32(dtype: type) -> None:
+    vectors = as_inputs(np.array([[0, 300, 2], [1, 2, 3]]).astype(dtype))
+    assert vectors.dtype == np.float32
+    np.testing.assert_array_equal(vectors[1], [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (np.full((2, 8, 8), 1.5), r"hold 1.5 at index 0 and must lie in \[0, 1\]"),
+        (np.full((2, 8, 8), -0.1), "hold -0.1"),
+        (np.full((2, 8, 8), np.nan), "hold nan at index 0"),
+        (np.array([np.zeros((8, 8)), np.full((8, 8), np.inf)]), "hold inf at index 1"),
+        (np.zeros((2, 8, 8), np.int64), "int64.*give uint8 from 0 to 255"),
+        (np.zeros((2, 8, 8), bool), "bool"),
+        (np.zeros((2, 3, 3, 3), np.uint8), "channels first or last"),
+        (np.zeros((2, 2, 8, 8), np.uint8), r"shape \(2, 2, 8, 8\).*1 or 3 channels"),
+        (np.zeros(7), r"shape \(7,\)"),
+        ([[1.0, 2.0], [3.0]], "not one array"),
+        (np.array([[1.0, 2.0], [np.nan, 3.0]]), "hold nan at index 1"),
+        (np.array([[1e300]]), r"hold 1e\+300 at index 0"),
+        (np.array([["a", "b"]]), "give numbers"),
+    ],
+)
+def test_what_is_no_image_gets_a_sentence(given: Any, sentence: str) -> None:
+    with pytest.raises(SteradError, match=sentence):
+        as_inputs(given)
+
+
+def test_labels_of_any_integer_type_become_int64() -> None:
+    for given in ([1, 2], torch.tensor([1, 2]), np.array([1, 2], np.uint8)):
+        labels = as_labels(given)
+        assert labels.dtype == np.int64
+        assert labels.tolist() == [1, 2]

@@ -1,0 +1,57 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sterad.data import Dataset, Synthetic
+from sterad.errors import SteradError
+
+
+def nearest_mean_accuracy(data: Dataset) -> float:
+    train = data.train_images.reshape(len(data.train_images), -1) / 255.0
+    test = data.test_images.reshape(len(data.test_images), -1) / 255.0
+    means = np.stack([train[data.train_labels == c].mean(0) for c in range(data.classes)])
+    nearest = ((test[:, None] - means) ** 2).sum(2).argmin(1)
+    return float((nearest == data.test_labels).mean())
+
+
+def test_shapes_follow_the_fields() -> None:
+    data = Synthetic(classes=3, per_class=7, test_per_class=2, image_size=9, channels=3).load()
+    assert data.train_images.shape == (21, 3, 9, 9)
+    assert data.test_images.shape == (6, 3, 9, 9)
+    assert np.bincount(data.train_labels).tolist() == [7, 7, 7]
+    assert not data.flip
+
+
+def test_images_depend_on_the_data_seed_alone() -> None:
+    first, again, other = (Synthetic(data_seed=seed).load() for seed in (3, 3, 4))
+    np.testing.assert_array_equal(first.train_images, again.train_images)
+    np.testing.assert_array_equal(first.test_images, again.test_images)
+    assert (first.train_images != other.train_images).mean() > 0.5
+
+
+def test_classes_can_be_learnt_but_not_at_a_glance() -> None:
+    assert 0.8 < nearest_mean_accuracy(Synthetic().load()) < 0.99
+    assert nearest_mean_accuracy(Synthetic(noise=0.0).load()) == 1.0
+    assert nearest_mean_accuracy(Synthetic(noise=2.0).load()) < 0.4
+
+
+def test_a_prototype_is_smooth() -> None:
+    image = Synthetic(noise=0.0, image_size=64, per_class=1).load().train_images.astype(float)
+    assert np.abs(np.diff(image, axis=3)).max() < 16
+
+
+def test_images_drawn_in_parts_are_all_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sterad.data.synthetic.PIXELS_AT_ONCE", 64 * 7)
+    data = Synthetic(classes=2, per_class=10).load()
+    assert (data.train_images.std(axis=(1, 2, 3)) > 0).all()
+    assert nearest_mean_accuracy(data) > 0.9
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"classes": 0}, {"per_class": 0}, {"channels": -1}, {"noise": -1.0}, {"noise": np.nan}],
+)
+def test_impossible_fields_get_a_sentence(changes: dict[str, Any]) -> None:
+    with pytest.raises(SteradError, match=f"{next(iter(changes))} is .* give"):
+        Synthetic(**changes)

@@ -1,0 +1,75 @@
+import pytest
+import torch
+
+from sterad.errors import SteradError
+from sterad.memory import Columns
+from sterad.streams import Batch
+
+ROWS, SLOTS = torch.tensor([1, 0]), torch.tensor([0, 2])
+
+
+def batch(**extra: torch.Tensor) -> Batch:
+    images = torch.randint(256, (2, 3, 4, 4), generator=torch.Generator().manual_seed(0)) / 255
+    return Batch(images, torch.tensor([7, 8]), extra)
+
+
+def written(given: Batch) -> Columns:
+    columns = Columns(4)
+    columns.admit(given)
+    columns.write(given, ROWS, SLOTS)
+    return columns
+
+
+def test_images_lie_as_bytes_and_come_back_exactly() -> None:
+    given = batch()
+    columns = written(given)
+    assert columns.state_dict(4)["x"].dtype == torch.uint8
+    back = columns.read(SLOTS)
+    torch.testing.assert_close(back.x, given.x[ROWS], rtol=0, atol=0)
+    assert back.y.tolist() == [8, 7]
+
+
+def test_other_columns_keep_their_type() -> None:
+    given = batch(logits=torch.randn(2, 5, dtype=torch.float64), task=torch.tensor([1, 2]))
+    back = written(given).read(SLOTS)
+    for name, column in given.extra.items():
+        torch.testing.assert_close(back.extra[name], column[ROWS], rtol=0, atol=0)
+
+
+def test_vectors_lie_as_floats() -> None:
+    given = Batch(torch.tensor([[300.0], [-0.123]]), torch.tensor([0, 1]))
+    assert written(given).read(SLOTS).x.tolist() == given.x[ROWS].tolist()
+
+
+def test_neither_side_holds_on_to_the_others_memory() -> None:
+    given = batch(logits=torch.ones(2, 5).requires_grad_())
+    kept = given.x.clone()
+    columns = written(given)
+    torch.testing.assert_close(given.x, kept, rtol=0, atol=0)
+    given.x.zero_()
+    given.y.zero_()
+    back = columns.read(torch.arange(4))
+    assert not back.extra["logits"].requires_grad
+    back.y.zero_()
+    assert columns.read(SLOTS).y.tolist() == [8, 7]
+    torch.testing.assert_close(columns.read(SLOTS).x, kept[ROWS], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("other", "sentence"),
+    [
+        (batch(logits=torch.ones(2, 5)), r"x \(3, 4, 4\) uint8.*logits \(5,\) float32"),
+        (Batch(torch.ones(2, 1, 4, 4), torch.ones(2).long()), r"x \(1, 4, 4\) uint8"),
+        (Batch(torch.ones(2, 48), torch.ones(2).long()), r"x \(48,\) float32"),
+        (batch(y=torch.ones(2)), "named x or y"),
+    ],
+)
+def test_a_batch_of_other_columns_gets_a_sentence(other: Batch, sentence: str) -> None:
+    with pytest.raises(SteradError, match=sentence):
+        written(batch()).admit(other)
+
+
+@pytest.mark.parametrize("capacity", [0, -3])
+def test_no_capacity_gets_a_sentence(capacity: int) -> None:
+    with pytest.raises(SteradError, match=f"memory {capacity} .* at least 1.*finetune"):
+        Columns(capacity)

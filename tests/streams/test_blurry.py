@@ -1,0 +1,111 @@
+import math
+import time
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sterad.data import Synthetic
+from sterad.errors import SteradError
+from sterad.streams import Blurry, Boundary
+from sterad.streams import blurry as module
+from sterad.streams.blurry import half_normal_order
+
+
+def literally(sequence: list[int], scale: float, rng: np.random.Generator) -> list[int]:
+    waiting, output = list(sequence), []
+    while waiting:
+        i = math.floor(abs(rng.normal(0, scale)))
+        redraws = 0
+        while i >= len(waiting) and redraws < 10:
+            i = math.floor(abs(rng.normal(0, scale)))
+            redraws += 1
+        if redraws == 10:
+            i = 0
+        output.append(waiting[i])
+        del waiting[i]
+    return output
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.integers(1, 300),
+    st.one_of(st.floats(1e-300, 1e3), st.floats(1, 1e12)),
+    st.integers(0, 1000),
+    st.sampled_from([3, 64, 1 << 15]),
+)
+def test_the_fast_order_is_the_literal_one_given_the_same_draws(
+    length: int, scale: float, seed: int, block: int
+) -> None:
+    sequence = np.random.default_rng(seed).permutation(length)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "BLOCK", block)
+        patch.setattr(module, "DRAWS_AT_ONCE", 50)
+        fast = half_normal_order(sequence, scale, np.random.default_rng(seed))
+    assert fast.tolist() == literally(sequence.tolist(), scale, np.random.default_rng(seed))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 500), st.floats(min_value=0, exclude_min=True, allow_infinity=False))
+def test_any_length_and_scale_give_a_permutation(length: int, scale: float) -> None:
+    order = half_normal_order(np.arange(length), scale, np.random.default_rng(0))
+    assert sorted(order.tolist()) == list(range(length))
+    assert order.dtype == np.int64
+
+
+def test_the_tenth_redraw_is_wasted_even_when_it_fits() -> None:
+    class Draws:
+        def standard_normal(self, size: int) -> npt.NDArray[np.float64]:
+            return np.array([9.0] * 10 + [2.0] + [9.0] * 9 + [1.0] + [0.0] * 20)
+
+    # Ten times beyond the end, then a 2 that fits: the first image comes, not the third. Then
+    # nine times beyond it and a 1 that fits as the ninth redraw: the second of those left comes.
+    order = half_normal_order(np.arange(4), 1.0, Draws())  # type: ignore[arg-type]
+    assert order.tolist() == [0, 2, 1, 3]
+
+
+def test_a_tiny_scale_changes_nothing() -> None:
+    order = half_normal_order(np.arange(1000), 1e-6, np.random.default_rng(0))
+    assert order.tolist() == list(range(1000))
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan])
+def test_an_impossible_scale_gets_a_sentence(scale: float) -> None:
+    with pytest.raises(SteradError, match="positive and finite"):
+        half_normal_order(np.arange(3), scale, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("tasks", "share"), [(5, 0.13), (10, 0.29)])
+def test_the_published_statistics_hold(tasks: int, share: float) -> None:
+    place = np.arange(50_000)
+    shares, moved = [], []
+    for seed in range(3):
+        order = half_normal_order(place, 1500.0, np.random.default_rng(seed))
+        window = 50_000 // tasks
+        shares.append((order // window != place // window).mean())
+        moved.append(np.abs(order - place).mean())
+    assert np.mean(shares) == pytest.approx(share, abs=0.01)
+    assert np.mean(moved) == pytest.approx(1600, abs=100)
+
+
+def test_a_million_samples_take_less_than_two_seconds() -> None:
+    start = time.perf_counter()
+    half_normal_order(np.arange(1_000_000), 1500.0, np.random.default_rng(0))
+    assert time.perf_counter() - start < 2
+
+
+def test_tasks_overlap_and_no_end_is_announced() -> None:
+    data = Synthetic(per_class=200, image_size=1).load()
+    stream = Blurry(tasks=5, scale=60.0).open(data, seed=0)
+    assert not any(isinstance(event, Boundary) for _, event in stream.events())
+    first_task, second_task = stream.tasks[:2]
+    stretch = stream.proportions(5)[0]
+    assert stretch[list(first_task)].sum() > stretch[list(second_task)].sum() > 0
+    assert len(stream) == 200
+
+
+def test_an_open_scale_gets_a_sentence() -> None:
+    with pytest.raises(SteradError, match="give scale"):
+        Blurry(tasks=5).open(Synthetic(per_class=2).load(), 0)

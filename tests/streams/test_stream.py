@@ -1,0 +1,178 @@
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sterad.data import Dataset
+from sterad.errors import SteradError
+from sterad.streams import STREAMS, Batch, Blurry, Boundary, Clear, Description, Iid, Stream
+
+
+def dataset(classes: int, images: int, seed: int = 0) -> Dataset:
+    """Return images whose pixels spell their own index, at least one per class."""
+    labels = np.concatenate(
+        [np.arange(classes), np.random.default_rng(seed).integers(0, classes, images)]
+    )
+    index = np.arange(len(labels))
+    pixels = np.stack([index // 256, index % 256], axis=1).astype(np.uint8)
+    inputs = np.repeat(pixels, 2, axis=1).reshape(-1, 1, 2, 2)
+    return Dataset.from_arrays(inputs, labels, inputs[:classes], np.arange(classes))
+
+
+def spelled(batch: Batch) -> list[int]:
+    pixels = (batch.x * 255).round().long()
+    return (pixels[:, 0, 0, 0] * 256 + pixels[:, 0, 1, 0]).tolist()
+
+
+def plain(stream: Stream, start: int = 0) -> list[tuple[int, object]]:
+    return [
+        (step, event if isinstance(event, Boundary) else (spelled(event), event.y.tolist()))
+        for step, event in stream.events(start)
+    ]
+
+
+descriptions = st.one_of(
+    st.builds(Clear, tasks=st.just(3), batch_size=st.integers(1, 12)),
+    st.builds(Iid, tasks=st.just(3), batch_size=st.integers(1, 12)),
+    st.builds(
+        Blurry,
+        tasks=st.just(3),
+        batch_size=st.integers(1, 12),
+        scale=st.floats(1e-3, 1e6),
+    ),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(descriptions, st.integers(0, 40), st.integers(0, 2**32 - 1))
+def test_a_stream_shows_every_image_once(source: Description, images: int, seed: int) -> None:
+    data = dataset(6, images)
+    stream = source.open(data, seed)
+    batches = [event for _, event in stream.events() if isinstance(event, Batch)]
+    assert [index for batch in batches for index in spelled(batch)] == stream.order.tolist()
+    assert sorted(stream.order.tolist()) == list(range(6 + images))
+    assert torch.cat([b.y for b in batches]).tolist() == data.train_labels[stream.order].tolist()
+    assert len(batches) == len(stream)
+    assert all(1 <= len(batch) <= stream.batch_size for batch in batches)
+
+
+@settings(max_examples=40, deadline=None)
+@given(descriptions, st.integers(0, 40))
+def test_reading_from_any_position_gives_the_same_as_reading_on(
+    source: Description, images: int
+) -> None:
+    stream = source.open(dataset(6, images), seed=1)
+    whole = plain(stream)
+    for start in range(len(stream) + 1):
+        assert plain(stream, start) == [event for event in whole if event[0] > start]
+        learnt = [event[1] for event in whole if event[0] <= start]
+        assert stream.samples_after(start) == sum(len(e[1]) for e in learnt if isinstance(e, tuple))
+
+
+@settings(max_examples=30, deadline=None)
+@given(descriptions, st.integers(0, 40))
+def test_boundaries_can_be_asked_for_by_step(source: Description, images: int) -> None:
+    stream = source.open(dataset(6, images), seed=1)
+    told = {step: event for step, event in stream.events() if isinstance(event, Boundary)}
+    assert stream.boundary_steps == tuple(told)
+    assert [stream.boundary(step) for step in range(len(stream) + 1)] == [
+        told.get(step) for step in range(len(stream) + 1)
+    ]
+
+
+@pytest.mark.parametrize("source", [Clear(3), Iid(3), Blurry(3, scale=7.0)])
+def test_the_order_depends_on_the_seed_and_on_nothing_else(source: Description) -> None:
+    data = dataset(6, 60)
+    first = source.open(data, 5).order
+    before = np.random.get_state()[1].tolist()  # type: ignore[index]
+    np.testing.assert_array_equal(first, source.open(data, 5).order)
+    assert np.random.get_state()[1].tolist() == before  # type: ignore[index]
+    assert (first != source.open(data, 6).order).mean() > 0.5
+
+
+def test_batches_are_unit_floats_on_their_own() -> None:
+    data = dataset(6, 300)
+    stream = Clear(3).open(data, 0)
+    batch = stream.batch(0)
+    assert (batch.x.dtype, batch.y.dtype) == (torch.float32, torch.int64)
+    assert batch.x.shape == (10, 1, 2, 2)
+    assert batch.x.max() <= 1
+    before = stream.batch(0).x.clone()
+    batch.x.zero_()
+    torch.testing.assert_close(stream.batch(0).x, before, rtol=0, atol=0)
+
+
+def test_vectors_come_as_they_are() -> None:
+    vectors = np.array([[300.0, -1.0], [0.5, 2.0]], np.float32)
+    data = Dataset.from_arrays(vectors, [0, 1], vectors, [0, 1])
+    stream = Iid(1).open(data, 0)
+    np.testing.assert_array_equal(stream.batch(0).x.numpy(), vectors[stream.order])
+
+
+def test_a_memory_mapped_dataset_is_read_alike(tmp_path: Any) -> None:
+    data = dataset(6, 60)
+    np.save(tmp_path / "images.npy", data.train_images)
+    mapped = np.load(tmp_path / "images.npy", mmap_mode="r")
+    other = Dataset(
+        "m", mapped, data.train_labels, mapped, data.train_labels, data.class_names, False
+    )
+    assert plain(Clear(3).open(other, 0)) == plain(Clear(3).open(data, 0))
+
+
+def test_evaluations_are_the_test_images_of_each_task() -> None:
+    data = dataset(6, 20)
+    stream = Clear(3, label_order=(5, 0, 4, 1, 3, 2)).open(data, 0)
+    found = [(e.name, e.classes, e.indices.tolist()) for e in stream.evaluations()]
+    assert found == [
+        ("task 1", (5, 0), [0, 5]),
+        ("task 2", (4, 1), [1, 4]),
+        ("task 3", (3, 2), [2, 3]),
+    ]
+    assert stream.classes == 6
+
+
+@pytest.mark.parametrize("bins", [1, 7, 100])
+def test_proportions_count_every_image_in_its_stretch(bins: int) -> None:
+    data = dataset(6, 60)
+    stream = Clear(3).open(data, 0)
+    counts = stream.proportions(bins)
+    assert counts.shape == (bins, 6)
+    assert counts.dtype == np.int64
+    np.testing.assert_array_equal(counts.sum(0), np.bincount(data.train_labels))
+    assert counts.sum(1).max() - counts.sum(1).min() <= 1
+    first = stream.order[: counts.sum(1)[0]]
+    np.testing.assert_array_equal(counts[0], np.bincount(data.train_labels[first], minlength=6))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"order": np.zeros(0, np.int64)}, "empty"),
+        ({"order": np.array([0, 26])}, "within the 26 training images"),
+        ({"order": np.array([-1, 2])}, "within the 26 training images"),
+        ({"ends": (0, 4)}, "must rise"),
+        ({"ends": (4, 4)}, "must rise"),
+        ({"ends": (27,)}, "at most its 26 samples"),
+    ],
+)
+def test_an_impossible_stream_gets_a_sentence(changes: dict[str, Any], sentence: str) -> None:
+    fields: dict[str, Any] = {"order": np.arange(26), "batch_size": 10, "ends": ()} | changes
+    with pytest.raises(SteradError, match=sentence):
+        Stream(dataset(6, 20), "mine", tasks=((0, 1, 2, 3, 4, 5),), **fields)
+
+
+def test_positions_beyond_the_stream_get_a_sentence() -> None:
+    stream = Clear(1).open(dataset(6, 20), 0)
+    for index in (-1, 3):
+        with pytest.raises(SteradError, match="give 0 to 2"):
+            stream.batch(index)
+    with pytest.raises(SteradError, match="give 0 to 3"):
+        list(stream.events(4))
+
+
+def test_the_streams_are_known_by_name() -> None:
+    assert (STREAMS["clear"], STREAMS["blurry"], STREAMS["iid"]) == (Clear, Blurry, Iid)

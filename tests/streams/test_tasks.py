@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+
+from sterad.data import Dataset, Synthetic
+from sterad.errors import SteradError
+from sterad.streams.tasks import TaskSplit, label_order, split_order, task_order
+
+TEN = """
+2 8 4 9 1 6 7 3 0 5
+2 9 6 4 0 3 1 7 8 5
+4 1 5 0 7 2 3 6 9 8
+5 4 1 2 9 6 7 0 3 8
+3 8 4 9 2 6 0 1 5 7
+9 5 2 4 7 1 0 8 6 3
+8 1 7 0 6 5 2 4 3 9
+8 5 0 2 1 9 7 3 6 4
+8 6 9 0 2 5 7 1 4 3
+8 4 7 2 1 9 3 0 6 5
+"""
+HUNDRED = """
+26 86 2 55 75 93 16 73 54 95
+80 84 33 81 93 17 36 82 69 65
+83 30 56 24 16 23 2 27 28 13
+"""
+
+
+def rows(table: str) -> list[tuple[int, ...]]:
+    return [tuple(map(int, line.split())) for line in table.strip().splitlines()]
+
+
+def test_ten_classes_come_in_the_published_order_of_each_seed() -> None:
+    assert [label_order(10, seed) for seed in range(10)] == rows(TEN)
+
+
+def test_a_hundred_classes_begin_in_the_published_order_of_each_seed() -> None:
+    assert [label_order(100, seed)[:10] for seed in range(3)] == rows(HUNDRED)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_a_seed_beyond_the_legacy_generator_gets_a_sentence(seed: int) -> None:
+    with pytest.raises(SteradError, match=f"the seed {seed}"):
+        label_order(10, seed)
+
+
+@pytest.mark.parametrize("tasks", [0, -1, 5, 13])
+def test_unequal_tasks_are_refused_with_the_divisors(tasks: int) -> None:
+    with pytest.raises(SteradError, match=f"12 classes cannot make {tasks} .* 1, 2, 3, 4, 6, 12$"):
+        split_order(range(12), tasks)
+
+
+def test_split_takes_an_explicit_order() -> None:
+    data = Synthetic(classes=4, per_class=2).load()
+    assert TaskSplit(2, label_order=(3, 1, 0, 2)).split(data, 0) == ((3, 1), (0, 2))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 1, 2, 2), (1, 2, 3, 4)])
+def test_an_order_that_is_none_gets_a_sentence(order: tuple[int, ...]) -> None:
+    data = Synthetic(classes=4, per_class=2).load()
+    with pytest.raises(SteradError, match="each class from 0 to 3 once"):
+        TaskSplit(2, label_order=order).split(data, 0)
+
+
+def test_open_tasks_get_a_sentence() -> None:
+    with pytest.raises(SteradError, match="give tasks"):
+        TaskSplit().split(Synthetic(per_class=2).load(), 0)
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "part"), [([0, 1, 1], [0, 1, 2], "train"), ([0, 1, 2], [0, 1, 1], "test")]
+)
+def test_a_task_without_images_gets_a_sentence(
+    train: list[int], test: list[int], part: str
+) -> None:
+    images = np.zeros((3, 8, 8), np.uint8)
+    data = Dataset.from_arrays(images, train, images, test, class_names="abc")
+    with pytest.raises(SteradError, match=rf"classes \(2,\) has no {part} images"):
+        TaskSplit(3).split(data, 0)
+
+
+def test_task_order_groups_and_shuffles() -> None:
+    labels = np.random.default_rng(0).integers(0, 6, 300)
+    tasks = ((4, 1), (0, 5), (2, 3))
+    order, ends = task_order(labels, tasks, np.random.default_rng(1))
+    assert sorted(order) == list(range(300))
+    for task, part in zip(tasks, np.split(order, ends[:-1]), strict=True):
+        assert set(labels[part]) == set(task)
+        assert (np.diff(part) < 0).mean() > 0.3  # in random order, not in that of the file
+    assert ends[-1] == 300
