@@ -6,6 +6,7 @@ Retrieve, then loss, then step, then remember: a method overrides one or two of 
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -144,7 +145,7 @@ class Replay(Learner):
 
     def view(self, x: Tensor) -> Tensor:
         """Return one random view of placed images."""
-        return self.recipe(x, self.rng["views"])
+        return self.place(self.recipe(x, self.rng["views"]))
 
     def forward(self, x: Tensor, unit: bool = False) -> Tensor:
         """Push placed images through the network in training and count them."""
@@ -221,7 +222,8 @@ class Replay(Learner):
         if state["outputs"] > self.network.outputs:
             self.widen(state["outputs"])
         self.network.load_state_dict(state["network"])
-        self.optimiser.load_state_dict(state["optimiser"])
+        # torch shares these tensors with the state that it loads; the state stays the caller's.
+        self.optimiser.load_state_dict(deepcopy(state["optimiser"]))
         self.memory.load_state_dict(state["memory"])
         for name, rng in self.rng.items():
             rng.set_state(state["rng"][name])

@@ -5,8 +5,8 @@ from importlib.resources import files
 from typing import Any
 
 from sterad.report.sections import sections
-from sterad.report.svg import fit
 from sterad.report.tables import HEADLINE, metric_table, percent, title
+from sterad.report.wording import fit
 from sterad.results.grouping import Layout, flatten, lay_out, spell
 from sterad.results.record import METRICS, RunRecord
 

@@ -85,7 +85,11 @@ def _streams(layout: Layout) -> Section:
 
 def _stream_name(record: RunRecord) -> str:
     known = flatten(record.config)
-    parts = [words(p, v) for p, v in known.items() if p.startswith(("dataset.name", "stream."))]
+    parts = [
+        words(path, value)
+        for path, value in known.items()
+        if path.startswith(("dataset.name", "stream.")) and value is not None
+    ]
     return ", ".join([*(parts or [record.stream.name]), words("seed", known.get("seed"))])
 
 

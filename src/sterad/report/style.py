@@ -1,12 +1,13 @@
 """How every figure looks: one ink that follows the page, colours for light and dark, no pyplot."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sterad.errors import SteradError
+from sterad.report.wording import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +17,7 @@ INK = "#010203"
 """Stands for the colour of the text around the figure; `svg.inline` replaces it."""
 # Okabe and Ito's colours without black and yellow, orange and sky a little darker: each keeps a
 # contrast of 2.5 with white and with the dark page, and any two stay apart for the colour-blind.
-PALETTE = ("#0072b2", "#ce5300", "#009e73", "#cc79a7", "#dc9600", "#47a3e3")
+PALETTE = ("#0072b2", "#ce5300", "#009e73", "#cc79a7", "#db9500", "#47a3e3")
 WIDTH, HEIGHT = 4.8, 2.9
 """Inches; at this width text is legible at full size and on a phone."""
 _MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -105,16 +106,17 @@ def one_panel(height: float = HEIGHT) -> "tuple[Figure, Axes]":
     return figure, axes
 
 
-def legend_above(axes: "Axes", columns: int) -> None:
+def legend_above(axes: "Axes") -> None:
     """Put the legend on top of the axes and make the figure taller by as much."""
     handles, labels = axes.get_legend_handles_labels()
     if not handles:
         return
+    columns = max(1, min(6, 66 // (max(map(len, labels)) + 6)))
     lines = -(-len(handles) // columns)
     heighten(axes, 0.17 * lines + 0.06)
     axes.legend(
         handles,
-        [shorten(label, 72 // columns) for label in labels],
+        [shorten(label, 60) for label in labels],
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
         borderaxespad=0.2,
@@ -146,24 +148,3 @@ def stream_axis(axes: "Axes", samples: int) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.set_xlabel("images of the stream")
-
-
-def shorten(text: str, most: int = 18) -> str:
-    """Cut a long name.
-
-    >>> shorten("a very long name of a class", 12)
-    'a very long…'
-    """
-    line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
-
-
-def tick_names(names: Sequence[str], room: int = 56) -> list[str]:
-    """Return names for ticks, or plain numbers where the names would overlap.
-
-    >>> tick_names(["task 1", "task 2"]), tick_names(["a long name"] * 3, 20)
-    (['task 1', 'task 2'], ['1', '2', '3'])
-    """
-    if (max(map(len, names), default=0) + 2) * len(names) <= room:
-        return [" ".join(name.split()) for name in names]
-    return [str(number) for number in range(1, len(names) + 1)]

@@ -6,23 +6,14 @@ import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
 from sterad.report.style import INK, themed
+from sterad.report.wording import fit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _NUMBER = re.compile(r"-?\d+\.\d+")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _GEOMETRY = ("d", "x", "y", "width", "height", "transform")
-
-
-def fit(text: str) -> str:
-    r"""Replace characters that neither XML nor UTF-8 can hold.
-
-    >>> fit("a\x00b")
-    'a�b'
-    """
-    return _UNFIT.sub("\ufffd", text)
 
 
 def inline(figure: "Figure", key: str, title: str) -> str:
@@ -44,6 +35,7 @@ def inline(figure: "Figure", key: str, title: str) -> str:
         element.attrib = {_local(name): value for name, value in element.attrib.items()}
         _own_ids(element.attrib, referred, key)
         _page_look(element.attrib)
+        _share_style(element)
     _dress(root, title)
     return ET.tostring(root, encoding="unicode")
 
@@ -90,6 +82,16 @@ def _page_look(attributes: dict[str, str]) -> None:
     if "style" in attributes:
         look = attributes["style"].replace(INK, "currentColor")
         attributes["style"] = re.sub(r"font-family: [^;]*;? ?", "", look)
+
+
+def _share_style(element: ET.Element) -> None:
+    """Say once for a cloud of points what each of them would say."""
+    looks = {child.get("style") for child in element}
+    look = looks.pop() if len(looks) == 1 else None
+    if look and element.tag == "g" and "style" not in element.attrib and len(element) > 1:
+        element.set("style", look)
+        for child in element:
+            del child.attrib["style"]
 
 
 def _dress(root: ET.Element, title: str) -> None:

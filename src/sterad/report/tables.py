@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 HEADLINE = "final_average_accuracy"
 DASH = "–"
 _REMARKS = {
-    "final_average_accuracy": "mean over tasks after the last image",
+    "final_average_accuracy": "after the last image: mean over tasks, or over all test images "
+    "where tasks have no announced end",
     "average_forgetting": "best earlier accuracy minus the final one; lower is better",
     "average_forgetting_released": "the same as the paper's released code has it, never negative",
     "backward_transfer": "final accuracy minus the one right after learning; higher is better",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from sterad.errors import SteradError
 from sterad.report.page import SUMMARISED, render
-from sterad.report.svg import fit
 from sterad.report.tables import markdown, metric_table
+from sterad.report.wording import fit
 from sterad.results.atomic import write_atomically
 from sterad.results.grouping import lay_out
 from sterad.results.reading import read_records

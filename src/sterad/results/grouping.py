@@ -34,7 +34,7 @@ class Layout:
     cells: Mapping[tuple[int, int], tuple[RunRecord, ...]]
     """(row, column) to records by rising seed; a pair that was not run is absent."""
     common: tuple[str, ...]
-    """What is the same in all runs, the method aside."""
+    """What is the same in all runs and switched on, the method aside."""
 
     def cell(self, row: int, column: int) -> tuple[RunRecord, ...]:
         """Return the records of a cell, none where nothing was run."""
@@ -198,7 +198,9 @@ def _common(runs: Sequence[Settings]) -> tuple[str, ...]:
     shared = [
         path
         for path, value in runs[0].items()
-        if path != "seed" and all(run.get(path, _ABSENT) == value for run in runs)
+        if path != "seed"
+        and value not in (None, False)
+        and all(run.get(path, _ABSENT) == value for run in runs)
     ]
     others = [path for path in shared if not path.startswith("method.")]
     return tuple(words(path, runs[0][path]) for path in sorted(others, key=_prominence))

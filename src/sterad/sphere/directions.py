@@ -54,7 +54,8 @@ def random_orthonormal(classes: int, dimension: int, generator: torch.Generator)
     noise = torch.randn(dimension, classes, generator=generator, dtype=torch.float64)
     q, r = torch.linalg.qr(noise)
     # Without the signs of r the law of q would not be uniform.
-    return (q * r.diagonal().sign()).T.float()
+    rows: Tensor = (q * r.diagonal().sign()).T.float()
+    return rows
 
 
 def moving_means(z: Tensor, labels: Tensor, classes: int, form: MeanForm = "direction") -> Tensor:

@@ -1,6 +1,7 @@
 """The log-density as a polynomial in the cosine, for a law whose concentration is fixed."""
 
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -66,7 +67,6 @@ class LogKernel:
         return f"LogKernel({self.law.__name__}, {self.concentration}, {self.dimension})"
 
 
-@lru_cache(maxsize=256)
 def kernel(
     law: type[SphericalLaw], concentration: float, dimension: int, **shape: float
 ) -> LogKernel:
@@ -85,4 +85,9 @@ def kernel(
             f"{law!r} has no kernel: give a law that depends on the cosine alone, "
             "a class derived from SphericalLaw"
         )
-    return LogKernel(law, concentration, dimension, **shape)
+    built: LogKernel = _build(law, float(concentration), dimension, **shape)
+    return built
+
+
+# Any: for mypy a class is hashable only through its metaclass.
+_build: Any = lru_cache(maxsize=256)(LogKernel)

@@ -107,7 +107,7 @@ class SphericalLaw(Distribution):
     @property
     def mean_resultant_length(self) -> Tensor:
         """The length of the mean vector, E[cosine]: (*batch)."""
-        return self._expect(lambda cosine: cosine)
+        return self._expect(lambda cosine: cosine).clamp(0, 1)
 
     @property
     def mean(self) -> Tensor:

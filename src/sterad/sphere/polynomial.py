@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -35,12 +34,18 @@ def chebyshev_coefficients(function: Callable[[Tensor], Tensor], degree: int) ->
     return coefficients
 
 
-@dataclass(frozen=True, eq=False)
 class Polynomial:
-    """A polynomial given by Chebyshev coefficients; Horner's rule evaluates it where safe."""
+    """A polynomial given by Chebyshev coefficients, lowest first.
 
-    series: Series
-    """Chebyshev coefficients, lowest first."""
+    `powers` are the coefficients of Horner's rule, or None where they would cancel and cost digits.
+    """
+
+    def __init__(self, series: Series) -> None:
+        self.series = tuple(float(x) for x in series)
+        self.degree = len(series) - 1
+        powers = chebyshev.cheb2poly(series)
+        safe = np.abs(powers).sum() <= MAX_GROWTH * np.abs(series).sum()
+        self.powers = tuple(float(x) for x in powers) if safe else None
 
     @classmethod
     def fit(cls, series: Series, tolerance: float) -> "Polynomial":
@@ -48,67 +53,70 @@ class Polynomial:
         kept = np.flatnonzero(np.abs(series) > tolerance)
         return cls(series[: int(kept[-1]) + 1 if len(kept) else 1])
 
-    @property
-    def degree(self) -> int:
-        """The degree that was kept."""
-        return len(self.series) - 1
-
-    @cached_property
-    def powers(self) -> tuple[float, ...] | None:
-        """Coefficients of the powers, or None where they would cancel and cost digits."""
-        powers = chebyshev.cheb2poly(self.series)
-        if np.abs(powers).sum() > MAX_GROWTH * max(np.abs(self.series).sum(), 1e-300):
-            return None
-        return tuple(float(x) for x in powers)
-
     @cached_property
     def derivative(self) -> "Polynomial":
         """The derivative, as a polynomial."""
-        return Polynomial(chebyshev.chebder(self.series).astype(np.float64))
+        return Polynomial(chebyshev.chebder(np.array(self.series)).astype(np.float64))
 
     def __call__(self, t: Tensor) -> Tensor:
         """Evaluate at `t`, with a graph."""
-        return cast(Tensor, _Evaluate.apply(t, self))  # type: ignore[no-untyped-call]
+        # torch.func and torch.compile see plain operations, which they transform and fuse.
+        if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+            return self.evaluate(t)
+        return cast(Tensor, cast(Any, _Evaluate).apply(t, self))
 
-    def evaluate(self, t: Tensor) -> Tensor:
-        """Evaluate at `t`, without a graph."""
+    def evaluate(self, t: Tensor, *, in_place: bool = False) -> Tensor:
+        """Evaluate at `t` in plain operations; `in_place` reuses memory, and so has no graph."""
         if self.degree == 0:
-            return torch.full_like(t, float(self.series[0]))
+            return torch.zeros_like(t) + self.series[0]
         if self.powers is not None:
-            return _horner(t, self.powers)
-        return _clenshaw(t, [float(x) for x in self.series])
+            return _horner_in_place(t, self.powers) if in_place else _horner(t, self.powers)
+        return _clenshaw(t, self.series)
 
 
 def _horner(t: Tensor, powers: tuple[float, ...]) -> Tensor:
-    value = t * powers[-1] + powers[-2]
-    for coefficient in reversed(powers[:-2]):
-        value = value.mul_(t).add_(coefficient)
+    value = powers[-1] * t + powers[-2]
+    for coefficient in powers[-3::-1]:
+        value = value * t + coefficient
     return value
 
 
-def _clenshaw(t: Tensor, series: list[float]) -> Tensor:
+@lru_cache(maxsize=1024)
+def _steps(
+    powers: tuple[float, ...], dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, ...]:
+    return torch.tensor(powers, dtype=dtype, device=device).unbind()
+
+
+def _horner_in_place(t: Tensor, powers: tuple[float, ...]) -> Tensor:
+    # A coefficient as a tensor without dimensions makes a step one pass over the memory, not two.
+    steps = _steps(powers, t.dtype, t.device)
+    value = torch.add(steps[-2], t, alpha=powers[-1])
+    for coefficient in steps[-3::-1]:
+        torch.addcmul(coefficient, value, t, out=value)
+    return value
+
+
+def _clenshaw(t: Tensor, series: tuple[float, ...]) -> Tensor:
     last, before = torch.zeros_like(t), torch.full_like(t, series[-1])
     twice = 2 * t
     for coefficient in reversed(series[1:-1]):
-        last, before = before, torch.addcmul(-last, twice, before).add_(coefficient)
-    return torch.addcmul(-last, t, before).add_(series[0])
+        last, before = before, torch.addcmul(coefficient - last, twice, before)
+    return torch.addcmul(series[0] - last, t, before)
 
 
 class _Evaluate(torch.autograd.Function):
     """A polynomial whose backward is its derivative, again a polynomial."""
 
-    generate_vmap_rule = True
-
     @staticmethod
-    def forward(t: Tensor, polynomial: Polynomial) -> Tensor:
-        return polynomial.evaluate(t)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Polynomial], output: Tensor) -> None:
-        ctx.save_for_backward(inputs[0])
-        ctx.polynomial = inputs[1]
+    def forward(ctx: Any, t: Tensor, polynomial: Polynomial) -> Tensor:
+        ctx.save_for_backward(t)
+        ctx.slope = polynomial.derivative
+        return polynomial.evaluate(t, in_place=True)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (t,) = ctx.saved_tensors
-        return gradient * ctx.polynomial.derivative(t), None
+        if torch.is_grad_enabled():  # second derivatives are wanted
+            return gradient * ctx.slope(t), None
+        return ctx.slope.evaluate(t, in_place=True).mul_(gradient), None

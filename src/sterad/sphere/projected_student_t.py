@@ -26,24 +26,26 @@ DEFAULT_DF = 3.0
 def _log_radial(b: Tensor, gap: Tensor, df: Tensor, dimension: int) -> Tensor:
     """Return log J(b), `gap` being 1 - b without cancellation, with all derivatives in b and ν."""
     n, delta = ((df + dimension) / 2).unsqueeze(-1), ((dimension - df) / 2).unsqueeze(-1)
-    with torch.no_grad():
-        nodes, log_weights = peak_nodes(-32.0, 32.0, 0.25, b.device)
-        peak = torch.log(dimension / df) / 2 - torch.asinh(
-            (dimension - df) / 2 * b / torch.sqrt(df * dimension)
-        )
-        peak, still, rest = peak.unsqueeze(-1), b.unsqueeze(-1), gap.unsqueeze(-1)
-        above = 2 * torch.sinh(peak / 2).square() + rest
-        sharpness = torch.cosh(peak) / above
-        width = torch.rsqrt(n * (sharpness - (delta / n).square()))
-        u = nodes * width
-        # Beyond 300 the terms are zero at any df that has a meaning, and sinh would overflow.
-        u = u.clamp(-300, 300)
-        rise = 2 * sharpness * torch.sinh(u / 2).square() + delta / n * torch.sinh(u)
-        log_terms = delta * u - n * torch.log1p(rise) + log_weights + width.log()
-        height = delta * peak - n * above.log()
-        s, distance = peak + u, above * (1 + rise)
+    still = b.detach().unsqueeze(-1)
+    log_terms, s, distance = _peak(still, gap.detach().unsqueeze(-1), n.detach(), delta.detach())
     exponent = delta * s - n * torch.log(distance - (b.unsqueeze(-1) - still))
-    return torch.logsumexp(log_terms + height + (exponent - exponent.detach()), dim=-1)
+    return torch.logsumexp(log_terms + (exponent - exponent.detach()), dim=-1)
+
+
+def _peak(b: Tensor, gap: Tensor, n: Tensor, delta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the integrand about its peak as (log terms, s, cosh s - b)."""
+    nodes, log_weights = peak_nodes(-30.0, 30.0, 0.3, b.device)
+    dimension, df = n + delta, n - delta
+    peak = torch.log(dimension / df) / 2 - torch.asinh(delta * b / torch.sqrt(df * dimension))
+    top = 2 * torch.sinh(peak / 2).square() + gap
+    sharpness = torch.cosh(peak) / top
+    width = torch.rsqrt(n * (sharpness - (delta / n).square()))
+    # Beyond 600 the terms are zero at any df that has a meaning, and sinh would overflow.
+    u = (nodes * width).clamp(-600, 600)
+    rise = 2 * sharpness * torch.sinh(u / 2).square() + delta / n * torch.sinh(u)
+    height = delta * peak - n * top.log()
+    log_terms = height + delta * u - n * torch.log1p(rise) + log_weights + width.log()
+    return log_terms, peak + u, top * (1 + rise)
 
 
 @LAWS.register("projected-student-t", alias=("student-t",))
@@ -66,8 +68,9 @@ class ProjectedStudentT(SphericalLaw):
         df: Tensor | float,
         validate_args: bool | None = None,
     ) -> None:
-        like = {"dtype": mean_direction.dtype, "device": mean_direction.device}
-        degrees, kappa = torch.as_tensor(df, **like), torch.as_tensor(concentration, **like)  # type: ignore[arg-type]
+        dtype, device = mean_direction.dtype, mean_direction.device
+        degrees = torch.as_tensor(df, dtype=dtype, device=device)
+        kappa = torch.as_tensor(concentration, dtype=dtype, device=device)
         if self._validate_args if validate_args is None else validate_args:
             _require_degrees(degrees)
         kappa = kappa.expand(broadcast(kappa.shape, degrees.shape))
@@ -83,15 +86,15 @@ class ProjectedStudentT(SphericalLaw):
     ) -> Tensor:
         """Return the log ratio of the radial integrals at this cosine and at zero concentration."""
         degrees = torch.as_tensor(df, dtype=torch.float64, device=cosine.device)
+        zero = torch.zeros_like(degrees)
+        at_zero = _log_radial(zero, 1 - zero, degrees, dimension)
         shape = broadcast(cosine.shape, concentration.shape, degrees.shape)
         cosine, kappa, degrees = (x.expand(shape) for x in (cosine, concentration, degrees))
         root = torch.sqrt(degrees + kappa.square())
         b = kappa * cosine / root
         near = degrees + kappa.square() * (1 - cosine) * (1 + cosine)
         gap = torch.where(b > 0, near / (root * (root + kappa * cosine.abs())), 1 - b)
-        zero = torch.zeros_like(b)
-        change = _log_radial(b, gap, degrees, dimension)
-        change = change - _log_radial(zero, torch.ones_like(b), degrees, dimension)
+        change = _log_radial(b, gap, degrees, dimension) - at_zero
         log_kernel: Tensor = change - degrees / 2 * torch.log1p(kappa.square() / degrees)
         return log_kernel
 

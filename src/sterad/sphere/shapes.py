@@ -1,5 +1,7 @@
 """Batch shapes, as torch broadcasts them."""
 
+from typing import Any, cast
+
 import torch
 
 
@@ -9,5 +11,4 @@ def broadcast(*shapes: torch.Size) -> torch.Size:
     >>> broadcast(torch.Size([3, 1]), torch.Size([4]))
     torch.Size([3, 4])
     """
-    shape: torch.Size = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
-    return shape
+    return cast(torch.Size, cast(Any, torch.broadcast_shapes)(*shapes))

@@ -5,6 +5,8 @@ one peak where t/(1 - t²) = κ/p. With s = s* + u, τ = tanh u and x = t*τ its
 to the peak is p (x/(1+x) - log(1+x) - log cosh u): no Bessel function overflows or underflows.
 """
 
+from typing import Any, cast
+
 import torch
 from torch import Tensor
 from torch.distributions import register_kl
@@ -112,4 +114,4 @@ def _divergence(p: VonMisesFisher, q: VonMisesFisher) -> Tensor:
     return value.to(p.concentration.dtype)
 
 
-register_kl(VonMisesFisher, VonMisesFisher)(_divergence)  # type: ignore[no-untyped-call]
+cast(Any, register_kl)(VonMisesFisher, VonMisesFisher)(_divergence)

@@ -33,9 +33,9 @@ def draw_boxes(
     area = _uniform((n, ATTEMPTS), min_area, 1.0, rng) * (height * width)
     aspect = _uniform((n, ATTEMPTS), -math.log(WIDEST), math.log(WIDEST), rng).exp()
     corner = torch.rand((n, 2), generator=rng, device=rng.device)
-    centre = torch.tensor([min(height, width * WIDEST), min(width, height * WIDEST)])
-    last = centre.to(rng.device).expand(n, 1, 2)
     tried = torch.stack([(area / aspect).sqrt(), (area * aspect).sqrt()], dim=2)
+    largest = [min(height, width * WIDEST), min(width, height * WIDEST)]
+    last = torch.tensor(largest, device=rng.device).expand(n, 1, 2)
     sizes = torch.cat([tried, last], dim=1).round().long().clamp(min=1)
     limit = torch.tensor([height, width], device=rng.device)
     fits = (sizes <= limit).all(dim=2)

@@ -3,15 +3,17 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sterad.report.style import WIDTH, one_panel, themed, tick_names
+from sterad.report.style import WIDTH, one_panel, themed
+from sterad.report.wording import tick_names
 from sterad.results.record import Moment, RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
 
+Cells = NDArray[np.float64]
 _NUMBERED = 14  # columns that still leave room for a number in every cell
 
 
@@ -31,23 +33,18 @@ def draw(record: RunRecord) -> "Figure":
         [[np.nan if cell is None else 100 * cell for cell in row] for row in record.accuracy_matrix]
     )
     rows, columns = cells.shape
+    top = max(10.0, 10 * np.ceil(cells[~np.isnan(cells)].max(initial=0.0) / 10))
     with themed():
-        figure, axes = one_panel(height=0.74 + max(1.2, min(5.0, 0.27 * rows)))
-        top = max(10.0, 10 * np.ceil(cells[~np.isnan(cells)].max(initial=0.0) / 10))
-        mesh = axes.pcolormesh(
-            np.ma.masked_invalid(cells), cmap="viridis", vmin=0.0, vmax=top, linewidth=0
-        )
-        axes.invert_yaxis()
+        figure, axes = one_panel(height=0.74 + max(1.2, min(4.2, 0.27 * rows)))
         _name_rows(axes, record)
-        axes.set_xticks(np.arange(columns) + 0.5, tick_names(record.evaluations))
+        axes.set_xticks(np.arange(columns), tick_names(record.evaluations))
         axes.set_xlabel("task, in the order of the stream" if columns > 1 else "evaluation")
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
         if columns <= _NUMBERED and rows <= 2 * _NUMBERED:
-            _write_numbers(axes, cells, mesh)
+            _draw_cells(axes, cells, top)
         else:
-            _thin_ticks(axes, rows, columns)
-            figure.colorbar(mesh, ax=axes, label="accuracy (%)", fraction=0.05, pad=0.02)
+            _draw_picture(axes, cells, top)
         return figure
 
 
@@ -55,29 +52,47 @@ def _name_rows(axes: "Axes", record: RunRecord) -> None:
     rows = len(record.accuracy_matrix)
     moments = row_moments(record)
     names = [f"{moment.samples:,}" for moment in moments] or [str(row + 1) for row in range(rows)]
-    axes.set_yticks(np.arange(rows) + 0.5, names)
+    axes.set_yticks(np.arange(rows), names)
     axes.set_ylabel("images learnt" if moments else "moment")
 
 
-def _thin_ticks(axes: "Axes", rows: int, columns: int) -> None:
+def _draw_cells(axes: "Axes", cells: Cells, top: float) -> None:
+    rows, columns = cells.shape
+    axes.pcolormesh(
+        np.arange(columns + 1) - 0.5,
+        np.arange(rows + 1) - 0.5,
+        np.ma.masked_invalid(cells),
+        cmap="viridis",
+        vmin=0.0,
+        vmax=top,
+    )
+    axes.invert_yaxis()
+    decimals = 1 if columns <= 8 else 0
+    size = min(8.0, 72 * (WIDTH - 0.74) / columns / (2.4 + decimals))
+    for (row, column), value in np.ndenumerate(cells):
+        if not np.isnan(value):
+            ink = _legible_on(value / top)
+            written = f"{value:.{decimals}f}"
+            axes.text(column, row, written, ha="center", va="center", size=size, color=ink)
+
+
+def _legible_on(shade: float) -> str:
+    import matplotlib
+
+    red, green, blue, _ = matplotlib.colormaps["viridis"](shade)
+    return "#ffffff" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else "#111111"
+
+
+def _draw_picture(axes: "Axes", cells: Cells, top: float) -> None:
+    """Draw a matrix that is too large for numbers, with a scale beside it."""
+    rows, columns = cells.shape
     axes.set_xticks(axes.get_xticks()[:: 1 + columns // 12])
     axes.set_yticks(axes.get_yticks()[:: 1 + rows // 20])
-
-
-def _write_numbers(axes: "Axes", cells: np.ndarray, mesh: "QuadMesh") -> None:
-    decimals = 1 if cells.shape[1] <= 8 else 0
-    size = min(8.0, 72 * (WIDTH - 0.74) / cells.shape[1] / (2.4 + decimals))
-    for (row, column), value in np.ndenumerate(cells):
-        if np.isnan(value):
-            continue
-        red, green, blue, _ = mesh.cmap(mesh.norm(value))
-        dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
-        axes.text(
-            column + 0.5,
-            row + 0.5,
-            f"{value:.{decimals}f}",
-            ha="center",
-            va="center",
-            size=size,
-            color="#ffffff" if dark else "#111111",
-        )
+    image = axes.imshow(
+        cells, cmap="viridis", vmin=0.0, vmax=top, aspect="auto", interpolation="nearest"
+    )
+    box = axes.get_position()
+    axes.set_position((box.x0, box.y0, 0.84 * box.width, box.height))
+    scale = axes.figure.add_axes((box.x0 + 0.87 * box.width, box.y0, 0.02, box.height))
+    axes.figure.colorbar(image, cax=scale, label="accuracy (%)")
+    scale.tick_params(length=0)

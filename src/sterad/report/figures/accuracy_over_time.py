@@ -67,7 +67,7 @@ def draw(methods: Sequence[tuple[str, Sequence[RunRecord]]]) -> "Figure":
         axes.set_ylabel("accuracy on seen classes (%)")
         axes.grid(axis="y")
         stream_axis(axes, max((record.stream.samples for record in records), default=1))
-        legend_above(axes, columns=2 if len(methods) > 1 else 1)
+        legend_above(axes)
         return figure
 
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sterad.report.style import INK, legend_above, one_panel, strokes, themed, tick_names
+from sterad.report.style import INK, legend_above, one_panel, strokes, themed
+from sterad.report.wording import tick_names
 from sterad.results.record import RunRecord
 from sterad.results.statistics import summarise
 
@@ -65,7 +66,7 @@ def draw(methods: Sequence[tuple[str, Sequence[RunRecord]]]) -> "Figure":
         _name_tasks(axes, places, next((r.evaluations for _, f in methods for r in f), ()))
         axes.set_ylabel("forgetting (percentage points)")
         axes.grid(axis="y")
-        legend_above(axes, columns=2 if len(methods) > 1 else 1)
+        legend_above(axes)
         return figure
 
 

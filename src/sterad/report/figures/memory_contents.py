@@ -46,7 +46,7 @@ def draw(record: RunRecord) -> "Figure":
         axes.set_ylim(0, 1.02 * max(1, int(held.sum(axis=1).max())))
         axes.set_ylabel("images in memory")
         stream_axis(axes, record.stream.samples)
-        legend_above(axes, columns=6)
+        legend_above(axes)
         return figure
 
 

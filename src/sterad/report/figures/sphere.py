@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sterad.errors import SteradError
-from sterad.report.style import INK, PALETTE, WIDTH, shorten, themed
+from sterad.report.style import INK, PALETTE, WIDTH, themed
+from sterad.report.wording import shorten
 from sterad.results.record import RunRecord, SphereFrame
 
 if TYPE_CHECKING:

@@ -1,0 +1,5 @@
+"""Contracts that anyone can run on their own methods and laws."""
+
+from sterad.testing.method import check_method
+
+__all__ = ["check_method"]

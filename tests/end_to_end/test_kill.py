@@ -1,0 +1,129 @@
+"""Real processes, killed with SIGKILL at random moments, end where an undisturbed one ends."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sterad.experiments.config import RunConfig
+from sterad.experiments.execution import Execution
+from sterad.experiments.run import run
+from sterad.methods import METHODS
+from sterad.results.record import RunRecord
+from sterad.results.run_directory import RunDirectory
+from sterad.streams import STREAMS
+
+VALUES = {
+    "dataset": "synthetic",
+    "classes": 4,
+    "per_class": 150,
+    "tasks": 2,
+    "memory": 50,
+    "memory_batch": 8,
+    "width": 2,
+    "test_then_train": True,
+}
+# A tenth of a second is many steps and checkpoints of this small run.
+LONGEST_WAIT = 0.4
+
+
+def config_of(method: str, stream: str) -> RunConfig:
+    return RunConfig.of(method=method, stream=stream, **VALUES)
+
+
+def start(config: RunConfig, out: Path) -> subprocess.Popen[bytes]:
+    """Start the command line as a user would, with a checkpoint after each step."""
+    flat = [f"--{name.replace('_', '-')}={value}" for name, value in VALUES.items() if value != True]  # noqa: E712
+    words = [config.method.name, "--stream", config.stream.name, "--test-then-train", *flat]
+    place = ["--out", str(out), "--checkpoint-every", "1", "--threads", "1"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "sterad.cli", "train", *words, *place],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def wait_until_learning(process: subprocess.Popen[bytes], place: RunDirectory, size: int) -> None:
+    """Wait for the process to write an event beyond the first `size` bytes, or to end."""
+    while process.poll() is None:
+        if place.events.exists() and place.events.stat().st_size > size:
+            return
+        time.sleep(0.002)
+
+
+def kill(process: subprocess.Popen[bytes]) -> bool:
+    """Kill a process; return whether it was still running."""
+    process.kill()
+    process.communicate()
+    return process.returncode == -signal.SIGKILL
+
+
+def finish(config: RunConfig, out: Path) -> RunRecord:
+    process = start(config, out)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors.decode()
+    record = RunDirectory(out, config.id).read_record()
+    assert record is not None
+    return record
+
+
+def killed_and_resumed(config: RunConfig, out: Path, kills: int, seed: int) -> RunRecord:
+    rng, place, done = random.Random(seed), RunDirectory(out, config.id), 0
+    for _ in range(20 * kills):
+        if done == kills:
+            break
+        size = place.events.stat().st_size if place.events.exists() else 0
+        process = start(config, out)
+        wait_until_learning(process, place, size)
+        time.sleep(rng.uniform(0, LONGEST_WAIT))
+        if place.record.exists():
+            process.communicate()
+            pytest.fail(f"the run ended after {done} of {kills} kills: make it longer")
+        done += kill(process)
+    assert done == kills
+    return finish(config, out)
+
+
+def undisturbed(config: RunConfig, out: Path) -> RunRecord:
+    return run(config, out, Execution(threads=1), checkpoint_every=1000)
+
+
+def check(method: str, stream: str, kills: int, tmp_path: Path) -> None:
+    config = config_of(method, stream)
+    expected = undisturbed(config, tmp_path / "undisturbed")
+    resumed = killed_and_resumed(config, tmp_path / "killed", kills, seed=len(method + stream))
+    assert resumed.metrics() == expected.metrics()
+    assert resumed.execution == expected.execution
+
+
+@pytest.mark.parametrize(("method", "stream", "kills"), [("agd-fd", "blurry", 3)])
+def test_killed_at_random_moments(method: str, stream: str, kills: int, tmp_path: Path) -> None:
+    check(method, stream, kills, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stream", list(STREAMS))
+@pytest.mark.parametrize("method", list(METHODS))
+def test_killed_on_every_method_and_stream(method: str, stream: str, tmp_path: Path) -> None:
+    check(method, stream, 2, tmp_path)
+
+
+def test_killed_in_the_middle_of_writing_a_checkpoint(tmp_path: Path) -> None:
+    config, caught = config_of("vmf-fd", "clear"), 0
+    place = RunDirectory(tmp_path / "killed", config.id)
+    for _ in range(30):
+        process = start(config, tmp_path / "killed")
+        while process.poll() is None and not list(place.path.glob(".checkpoint.pt.*.tmp")):
+            pass
+        kill(process)
+        caught += bool(list(place.path.glob(".checkpoint.pt.*.tmp")))
+        if caught == 2 or place.record.exists():
+            break
+    assert caught == 2, "no kill fell into a write: the test has lost its point"
+    resumed = finish(config, tmp_path / "killed")
+    assert resumed.metrics() == undisturbed(config, tmp_path / "undisturbed").metrics()
+    assert not list(place.path.glob(".*.tmp")), "leftovers of killed writers are cleaned up"

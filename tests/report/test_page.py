@@ -1,0 +1,151 @@
+import dataclasses
+import time
+from collections import Counter
+from collections.abc import Callable
+from html.parser import HTMLParser
+
+import pytest
+
+from sterad.report.page import render
+from sterad.results.record import RunRecord
+
+Build = Callable[..., RunRecord]
+
+
+class Outline(HTMLParser):
+    """What a page consists of."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str, str]] = []
+        self.text: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+    def values(self, name: str) -> list[str]:
+        return [value for _, found, value in self.attributes if found == name]
+
+
+@pytest.fixture
+def demo(make_record: Build) -> list[RunRecord]:
+    """Two methods on two streams, two seeds each."""
+    return [
+        make_record(method, stream, seed)
+        for method in ("agd-fd", "finetune")
+        for stream in ("clear", "blurry")
+        for seed in (0, 1)
+    ]
+
+
+def test_every_figure_is_there(demo: list[RunRecord]) -> None:
+    outline = Outline(render(demo))
+    # panels: time 2, stream 2, forgetting 2; runs: matrix 8, memory 4, sphere 4
+    assert outline.tags["svg"] == outline.tags["figure"] == outline.tags["figcaption"] == 22
+    anchors = {"results", "time", "stream", "matrix", "forgetting", "memory", "sphere", "runs"}
+    assert anchors <= set(outline.values("id"))
+    assert {f"#{anchor}" for anchor in anchors} <= set(outline.values("href"))
+
+
+def test_nothing_is_loaded_from_elsewhere(demo: list[RunRecord]) -> None:
+    page = render(demo)
+    outline = Outline(page)
+    assert all(value.startswith("#") for value in outline.values("href"))
+    assert not outline.values("src")
+    assert outline.tags["link"] == 0
+    for forbidden in ("http:", "https:", "@import", "url(h", "//cdn"):
+        assert forbidden not in page
+
+
+def test_ids_are_unique_and_references_meet(demo: list[RunRecord]) -> None:
+    outline = Outline(render(demo))
+    ids = outline.values("id")
+    assert len(ids) == len(set(ids))
+    assert {value[1:] for value in outline.values("href")} <= set(ids)
+
+
+def test_tables_hold_mean_deviation_and_number_of_seeds(make_record: Build) -> None:
+    records = [
+        dataclasses.replace(make_record(seed=seed), final_average_accuracy=accuracy)
+        for seed, accuracy in enumerate((0.90, 0.92, 0.97))
+    ]
+    text = " ".join(" ".join(Outline(render(records)).text).split())
+    assert "93.00 ± 3.61 n=3" in text
+    assert "Final average accuracy (%) : after the last image: mean over tasks" in text
+    assert "Average forgetting (%)" in text
+    assert "Anytime accuracy (%)" in text
+
+
+def test_a_metric_that_nobody_has_makes_no_table(make_record: Build) -> None:
+    page = render([make_record(stream="blurry")])
+    assert "Average forgetting (%)" not in page
+
+
+def test_configuration_and_cost_of_every_run(demo: list[RunRecord]) -> None:
+    outline = Outline(render(demo))
+    text = " ".join(outline.text)
+    for wanted in ("15,060 per second", "330 MiB", "41.2 s", "channels_last", "2.13.0", "0123456"):
+        assert text.count(wanted) >= len(demo)
+    for record in demo:
+        assert f"Run {record.id}" in text
+    assert "method.lr" in text
+
+
+def test_names_are_harmless(make_record: Build) -> None:
+    bad = "<script>alert(1)</script>"
+    names = (bad, '"><img src=x onerror=alert(1)>', "$x_{", "漢字", "\x00", "\ud800", *"efgh")
+    page = render([make_record(f"mine{bad}", names=names)], [f"{bad} is damaged"])
+    page.encode()
+    outline = Outline(page)
+    assert outline.tags["script"] == Outline(render([make_record()])).tags["script"]
+    assert outline.tags["img"] == 0
+    assert bad in "".join(outline.text)  # shown as text
+
+
+def test_what_was_left_out_is_counted_and_named(make_record: Build) -> None:
+    page = render([make_record()], ["a/record.json is damaged", "b/record.json is damaged"])
+    assert "2 records were left out" in page
+    assert "b/record.json is damaged" in page
+    assert "left out" not in render([make_record()])
+
+
+def test_one_run(make_record: Build) -> None:
+    outline = Outline(render([make_record()]))
+    assert outline.tags["svg"] == 6
+    assert "1 run of agd-fd" in "".join(outline.text)
+
+
+def test_blurry_without_memory_or_sphere(make_record: Build) -> None:
+    outline = Outline(render([make_record("finetune", "blurry")]))
+    assert outline.tags["svg"] == 4  # time, stream, matrix, forgetting
+    text = "".join(outline.text)
+    assert "finetune keeps no memory." in text
+    assert "finetune has no fixed directions to draw." in text
+
+
+def test_sixty_records_in_reasonable_time(make_record: Build) -> None:
+    records = [
+        make_record(method, stream, seed)
+        for method in ("agd-fd", "finetune", "vmf-fd")
+        for stream in ("clear", "blurry")
+        for seed in range(10)
+    ]
+    start = time.process_time()
+    page = render(records)
+    assert time.process_time() - start < 20
+    assert "Of 60 runs, the first seed of each of the 6 groups is drawn." in page
+    assert len(page) < 3_000_000
+
+
+def test_both_themes_are_in_the_page(make_record: Build) -> None:
+    page = render([make_record()])
+    assert "prefers-color-scheme: dark" in page
+    assert '[data-theme="dark"]' in page
+    assert 'id="theme"' in page
+    assert "width=device-width" in page

@@ -1,0 +1,67 @@
+import itertools
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+
+from sterad.errors import SteradError
+from sterad.report.style import PALETTE, strokes, task_colours, themed
+
+# Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
+SIGHT = {
+    "full": np.eye(3),
+    "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "tritanopia": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+
+
+def linear(colour: str) -> np.ndarray:
+    c = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+
+
+def lab(rgb: np.ndarray) -> np.ndarray:
+    x, y, z = np.cbrt(XYZ @ np.clip(rgb, 0.001, 1) / XYZ.sum(axis=1))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("page", ["#ffffff", "#14171c"])
+def test_colours_stand_out_on_light_and_dark(page: str) -> None:
+    ground = XYZ[1] @ linear(page)
+    for colour in PALETTE:
+        darker, lighter = sorted((ground, XYZ[1] @ linear(colour)))
+        assert (lighter + 0.05) / (darker + 0.05) >= 2.5, colour
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+def test_colours_stay_apart_for_the_colour_blind(sight: str) -> None:
+    seen = {colour: lab(np.array(SIGHT[sight]) @ linear(colour)) for colour in PALETTE}
+    for one, other in itertools.combinations(PALETTE, 2):
+        assert np.linalg.norm(seen[one] - seen[other]) > 12, (one, other)
+
+
+def test_twenty_four_methods_differ_in_more_than_one_way() -> None:
+    looks = [strokes(index) for index in range(24)]
+    assert len({(look.colour, look.dash) for look in looks}) == 24
+    assert len({look.marker for look in looks[:6]}) == 6
+
+
+@pytest.mark.parametrize("count", [0, 1, 6, 7, 100])
+def test_every_task_has_its_colour(count: int) -> None:
+    assert len(set(task_colours(count))) == count
+
+
+def test_the_theme_leaves_nothing_behind() -> None:
+    before = dict(matplotlib.rcParams)
+    with themed():
+        assert matplotlib.rcParams["svg.fonttype"] == "none"
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_matplotlib_missing_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(SteradError, match=r"pip install 'sterad\[report\]'"), themed():
+        pass

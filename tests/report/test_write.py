@@ -1,0 +1,90 @@
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sterad.errors import SteradError
+from sterad.report.write import write_report
+from sterad.results.record import RunRecord
+
+Build = Callable[..., RunRecord]
+
+
+@pytest.fixture
+def runs(tmp_path: Path, make_record: Build) -> Path:
+    """Return a folder with two finished runs."""
+    for method in ("agd-fd", "finetune"):
+        record = make_record(method)
+        (tmp_path / record.id).mkdir()
+        (tmp_path / record.id / "record.json").write_text(record.to_json())
+    return tmp_path
+
+
+def test_page_and_tables_are_written(runs: Path) -> None:
+    page = write_report(runs)
+    assert page == runs / "report.html"
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    tables = (runs / "report.md").read_text(encoding="utf-8")
+    assert tables.count("| agd-fd |") == 3
+    assert "In all runs: digits, clear, tasks 5" in tables
+    assert {path.name for path in runs.iterdir() if path.is_file()} == {"report.html", "report.md"}
+
+
+def test_same_records_same_bytes(runs: Path) -> None:
+    first = write_report(runs).read_bytes()
+    assert write_report(runs, runs / "again.html").read_bytes() == first
+    assert (runs / "again.md").read_bytes() == (runs / "report.md").read_bytes()
+
+
+def test_a_damaged_record_is_told_and_counted(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (runs / "cut").mkdir()
+    (runs / "cut" / "record.json").write_text('{"schema": 1, ')
+    page = write_report(runs)
+    assert "cut/record.json is damaged" in capsys.readouterr().err
+    assert "1 record was left out" in page.read_text(encoding="utf-8")
+    assert "Left out: 1" in (runs / "report.md").read_text(encoding="utf-8")
+    told: list[str] = []
+    write_report(runs, tell=told.append)
+    assert len(told) == 1
+
+
+def test_no_record_names_the_command_that_makes_one(tmp_path: Path) -> None:
+    with pytest.raises(SteradError, match="sterad train agd-fd --out"):
+        write_report(tmp_path)
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "cut" / "record.json").write_text("")
+    with pytest.raises(SteradError, match="no finished run that can be read"):
+        write_report(tmp_path, tell=lambda sentence: None)
+
+
+def test_the_target_is_a_page(runs: Path) -> None:
+    for target in (runs / "report.md", runs / "report"):
+        with pytest.raises(SteradError, match=r"must end in \.html"):
+            write_report(runs, target)
+    with pytest.raises(SteradError, match="cannot write"):
+        write_report(runs, runs / "nowhere" / "report.html")
+
+
+def test_without_matplotlib_nothing_is_written(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(SteradError, match=r"sterad\[report\]"):
+        write_report(runs)
+    assert not (runs / "report.html").exists()
+
+
+def test_torch_is_never_imported(runs: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; import sterad.report.tables, sterad.report.write;"
+        "assert 'matplotlib' not in sys.modules, 'matplotlib at import';"
+        "sterad.report.write.write_report(Path(sys.argv[1]));"
+        "assert 'torch' not in sys.modules, 'torch';"
+        "assert 'matplotlib.pyplot' not in sys.modules, 'pyplot'"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(runs)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,30 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sterad.errors import SteradError
+from sterad.results.statistics import Summary, summarise
+
+
+def test_sample_deviation_by_hand() -> None:
+    # deviations -1.5, -0.5, 0.5, 1.5; squares sum to 5; 5 / 3 under the root
+    found = summarise([1.0, 2.0, 3.0, 4.0])
+    assert (found.mean, found.n) == (2.5, 4)
+    assert found.std == pytest.approx(1.2909944487358056, rel=1e-15)
+
+
+def test_one_value_has_no_spread() -> None:
+    assert summarise([0.3]) == Summary(0.3, None, 1)
+
+
+def test_no_value_is_refused() -> None:
+    with pytest.raises(SteradError, match="at least one run"):
+        summarise([])
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=20))
+def test_agrees_with_numpy(values: list[float]) -> None:
+    found = summarise(iter(values))
+    assert found.mean == pytest.approx(np.mean(values), abs=1e-12)
+    assert found.std == pytest.approx(np.std(values, ddof=1), abs=1e-12)
