@@ -71,6 +71,11 @@ class Registry(Generic[T]):
             )
         return spelled
 
+    def __contains__(self, name: str) -> bool:
+        self._discover()
+        spelled = canonical(name)
+        return spelled in self._things or spelled in self._aliases
+
     def __getitem__(self, name: str) -> T:
         return self._things[self.resolve(name)]
 

@@ -37,8 +37,11 @@ def config_of(method: str, stream: str) -> RunConfig:
 
 def start(config: RunConfig, out: Path) -> subprocess.Popen[bytes]:
     """Start the command line as a user would, with a checkpoint after each step."""
-    flat = [f"--{name.replace('_', '-')}={value}" for name, value in VALUES.items() if value != True]  # noqa: E712
-    words = [config.method.name, "--stream", config.stream.name, "--test-then-train", *flat]
+    flat = [
+        f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
+        for name, value in VALUES.items()
+    ]
+    words = [config.method.name, "--stream", config.stream.name, *flat]
     place = ["--out", str(out), "--checkpoint-every", "1", "--threads", "1"]
     return subprocess.Popen(
         [sys.executable, "-m", "sterad.cli", "train", *words, *place],

@@ -42,10 +42,12 @@ def log_g(t: Tensor, variance: float, d: int) -> Tensor:
                     mpmath.log(
                         mpmath.exp(-(kappa**2) / 2)
                         * mpmath.nsum(
-                            lambda n, c=cosine: (mpmath.sqrt(2) * kappa * c) ** n
-                            * mpmath.gamma((d + n) / 2)
-                            / mpmath.factorial(n)
-                            / mpmath.gamma(mpmath.mpf(d) / 2),
+                            lambda n, c=cosine: (
+                                (mpmath.sqrt(2) * kappa * c) ** n
+                                * mpmath.gamma((d + n) / 2)
+                                / mpmath.factorial(n)
+                                / mpmath.gamma(mpmath.mpf(d) / 2)
+                            ),
                             [0, mpmath.inf],
                         )
                     )
@@ -60,7 +62,9 @@ def log_g(t: Tensor, variance: float, d: int) -> Tensor:
 @pytest.mark.parametrize("name", ["agd-fd", "vmf-fd"])
 def test_loss_is_the_sum_over_views_of_the_log_posterior(name: str) -> None:
     made = learner(name, views=1, variance=2.0 if name == "agd-fd" else 0.14)
-    z = torch.nn.functional.normalize(torch.randn(8, 16, generator=torch.Generator().manual_seed(0)))
+    z = torch.nn.functional.normalize(
+        torch.randn(8, 16, generator=torch.Generator().manual_seed(0))
+    )
     labels = torch.tensor([0, 3, 3, 5, 0, 3, 3, 5])
     present = [0, 3, 5]
     if name == "agd-fd":
@@ -107,7 +111,9 @@ def test_one_step_is_the_algorithm_of_the_paper(name: str) -> None:
 
 
 def test_norm_all_puts_every_seen_class_in_the_denominator() -> None:
-    z = torch.nn.functional.normalize(torch.randn(4, 16, generator=torch.Generator().manual_seed(1)))
+    z = torch.nn.functional.normalize(
+        torch.randn(4, 16, generator=torch.Generator().manual_seed(1))
+    )
     labels = torch.tensor([1, 2, 1, 2])
     narrow, wide = learner("vmf-fd"), learner("vmf-fd", norm_all=True)
     for one in (narrow, wide):
@@ -215,9 +221,7 @@ def test_head_retraining_is_fifty_epochs_of_adam_on_the_frozen_features() -> Non
         assert torch.allclose(ours, theirs, atol=1e-5)
     with torch.no_grad():
         z = model(feed.batch(0).x, unit=True)
-    assert torch.equal(
-        made.predict(feed.batch(0).x), made.seen[z[:, made.seen].argmax(dim=1)]
-    )
+    assert torch.equal(made.predict(feed.batch(0).x), made.seen[z[:, made.seen].argmax(dim=1)])
 
 
 @pytest.mark.parametrize(

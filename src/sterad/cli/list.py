@@ -54,16 +54,18 @@ def _first_sentence(thing: Any) -> str:
 
 
 def _print_all() -> None:
-    table = Table("kind", "name", "what it is", "from", box=None, pad_edge=False)
+    console = Console(highlight=False)
     for registry in REGISTRIES:
+        table = Table(box=None, pad_edge=False, show_header=False)
+        table.add_column(width=20)
         for name in registry:
             origin = registry.origin(name).rpartition(".")[0]
-            table.add_row(registry.kind, name, _first_sentence(registry[name]), origin)
-    Console().print(table)
+            table.add_row(f"  {name}", f"{_first_sentence(registry[name])} [dim]{origin}[/dim]")
+        console.print(f"[bold]{registry.kind}[/bold]", table, sep="\n")
 
 
 def _print_one(name: str) -> None:
-    found = [registry for registry in REGISTRIES if _knows(registry, name)]
+    found = [registry for registry in REGISTRIES if name in registry]
     if not found:
         known = [one for registry in REGISTRIES for one in registry]
         raise SteradError(f"nothing is called {name!r}: known are {', '.join(known)}")
@@ -76,14 +78,6 @@ def _print_one(name: str) -> None:
                 print(f"  {field.name} = {field.default!r}")
         if registry is METHODS:
             print(f"`sterad train {registry.resolve(name)} --help` explains each.")
-
-
-def _knows(registry: Registry[Any], name: str) -> bool:
-    try:
-        registry.resolve(name)
-    except SteradError:
-        return False
-    return True
 
 
 def main(argv: list[str]) -> int:

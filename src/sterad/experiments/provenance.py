@@ -7,8 +7,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import sterad
-
 
 def provenance() -> dict[str, Any]:
     """Return version, git commit, library versions and machine."""
@@ -24,7 +22,7 @@ def provenance() -> dict[str, Any]:
 
 
 def _git_commit() -> str | None:
-    folder = Path(sterad.__file__).parent
+    folder = Path(__file__).parents[1]
     command = ["git", "-C", str(folder), "log", "-1", "--format=%H", "--", "."]
     try:
         found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)

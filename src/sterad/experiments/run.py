@@ -43,13 +43,13 @@ def run(
     place = RunDirectory(Path(out), config.id)
     if (finished := place.read_record()) is not None:
         return finished
+    kept = place.read_config()
+    execution = Execution(**kept["execution"]) if kept else execution or Execution.chosen()
+    execution.apply()
+    session = prepare(config, execution)  # what is refused here leaves no trace on disk
     with place.locked():
         if (finished := place.read_record()) is not None:
             return finished
-        kept = place.read_config()
-        execution = Execution(**kept["execution"]) if kept else execution or Execution.chosen()
-        execution.apply()
-        session = prepare(config, execution)
         place.write_config(config.plain(), dataclasses.asdict(execution))
         if place.checkpoint.exists():
             session.load_state_dict(load_checkpoint(place.checkpoint, config.id))

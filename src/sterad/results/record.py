@@ -131,7 +131,7 @@ class RunRecord:
             )
         try:
             return _from_plain(cls, raw)
-        except (TypeError, KeyError, ValueError) as error:
+        except (TypeError, KeyError, ValueError, AttributeError) as error:
             raise SteradError(
                 f"{source} lacks a field or has one too many ({error}): delete it and run again"
             ) from error

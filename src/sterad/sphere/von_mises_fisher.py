@@ -76,7 +76,7 @@ class VonMisesFisher(SphericalLaw):
         """I_{d/2}(κ) / I_{d/2-1}(κ)."""
         log_terms, cosines, _ = _peak(self.concentration.double(), self.dimension - 1)
         length = (torch.softmax(log_terms, -1) * cosines).sum(-1)
-        return length.to(self.concentration.dtype)
+        return length.clamp(0, 1).to(self.concentration.dtype)
 
     def entropy(self) -> Tensor:
         """Return the entropy with respect to area."""

@@ -129,10 +129,12 @@ def check_samples(made: _Maker, concentration: float, draws: int) -> None:
     assert float((lengths - 1).abs().max()) < 1e-9, f"{made.name}: samples lie off the sphere"
     s, weights, density = made.density(concentration)
     mass = weights * density
-    below = (torch.cumsum(mass, 0) - mass / 2).numpy()
+    below = torch.cumsum(mass, 0) - mass / 2
     cosines = points[:, 0].clamp(-1 + 1e-15, 1 - 1e-15).sort().values
-    place = torch.searchsorted(s, torch.atanh(cosines)).clamp_max(len(s) - 1)
-    share = torch.from_numpy(below)[place]
+    drawn = torch.atanh(cosines)
+    place = torch.searchsorted(s, drawn).clamp(1, len(s) - 1)
+    part = (drawn - s[place - 1]) / (s[place] - s[place - 1])
+    share = torch.lerp(below[place - 1], below[place], part)
     rank = (torch.arange(draws, dtype=torch.float64) + 0.5) / draws
     statistic = float((share - rank).abs().max()) * math.sqrt(draws)
     assert statistic < 2.2, (

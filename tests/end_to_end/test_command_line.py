@@ -1,0 +1,170 @@
+"""The commands as a user types them, in processes of their own."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SMALL = [
+    *("--dataset", "synthetic", "--classes", "4", "--per-class", "12", "--test-per-class", "6"),
+    *("--tasks", "2", "--memory", "10", "--width", "2", "--threads", "1"),
+]
+SMALL_FD = [*SMALL, "--views", "1", "--projection", "16"]
+
+
+PROMISED = (
+    "config",
+    "accuracy_matrix",
+    "final_average_accuracy",
+    "average_forgetting",
+    "average_forgetting_released",
+    "anytime_accuracy",
+    "seconds",
+    "images_per_second",
+    "peak_memory_bytes",
+    "execution",
+    "provenance",
+)
+
+
+def sterad(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "sterad.cli", *words], capture_output=True, text=True, cwd=cwd
+    )
+
+
+def ok(*words: str, cwd: Path) -> str:
+    done = sterad(*words, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_train_writes_the_record_of_the_house_plan_and_a_second_call_prints_it(
+    tmp_path: Path,
+) -> None:
+    said = ok("train", "agd-fd", *SMALL_FD, "--out", "runs", cwd=tmp_path)
+    (record_file,) = (tmp_path / "runs").glob("*/record.json")
+    assert str(record_file.relative_to(tmp_path)) in said
+    record = json.loads(record_file.read_text())
+    for name in PROMISED:
+        assert record[name] is not None, name
+    assert {"version", "git_commit", "torch", "machine"} <= record["provenance"].keys()
+    assert {"threads", "memory_format", "precision", "compile"} <= record["execution"].keys()
+    files = {file.name for file in record_file.parent.iterdir()}
+    assert files >= {"config.json", "events.jsonl", "checkpoint.pt", "record.json"}
+    events = [
+        json.loads(line) for line in (record_file.parent / "events.jsonl").read_text().splitlines()
+    ]
+    assert [event["event"] for event in events][:1] == ["start"]
+    assert {"progress", "evaluation", "checkpoint", "end"} <= {event["event"] for event in events}
+
+    before, started = record_file.read_bytes(), time.monotonic()
+    again = ok("train", "agd-fd", *SMALL_FD, "--out", "runs", cwd=tmp_path)
+    assert "finished before" in again
+    assert record_file.read_bytes() == before
+    assert time.monotonic() - started < 60  # it prints; it does not learn again
+
+
+def test_same_seed_same_record_other_seed_other_order(tmp_path: Path) -> None:
+    for out, seed in (("one", "0"), ("two", "0"), ("three", "1")):
+        ok("train", "agd-fd", *SMALL_FD, "--seed", seed, "--out", out, cwd=tmp_path)
+    records = [
+        json.loads(next((tmp_path / out).glob("*/record.json")).read_text())
+        for out in ("one", "two", "three")
+    ]
+    for name in ("accuracy_matrix", "moments", "stream", "sphere", "anytime_accuracy"):
+        assert records[0][name] == records[1][name]
+    assert records[0]["stream"]["tasks"] != records[2]["stream"]["tasks"]
+
+
+def test_a_users_method_runs_by_plugin_without_an_edit_of_the_package(tmp_path: Path) -> None:
+    plugin = str(ROOT / "examples" / "my_method.py")
+    words = ["--plugin", plugin, *SMALL, "--margin", "0.5", "--out", "runs"]
+    assert "final average accuracy" in ok("train", "margin", *words, cwd=tmp_path)
+    assert "margin = 1.0" in ok("list", "margin", "--plugin", plugin, cwd=tmp_path)
+
+
+def test_study_runs_what_is_missing_and_prints_mean_and_deviation(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(
+        """
+        title = "a small grid"
+        [fixed]
+        dataset = "synthetic"
+        classes = 4
+        per_class = 8
+        tasks = 2
+        memory = 10
+        width = 2
+        [axes]
+        method = ["agd-fd", "finetune"]
+        stream = ["clear", "blurry"]
+        seed = [0, 1]
+        [method.agd-fd]
+        views = 1
+        projection = 16
+        """
+    )
+    study = ("study", "grid.toml", "--threads", "1")
+    assert ok(*study, "--dry-run", cwd=tmp_path).count("missing") == 8
+    table = ok(*study, cwd=tmp_path)
+    assert "±" in table
+    assert "agd-fd" in table
+    assert "n=2" in table
+    assert ok(*study, "--dry-run", cwd=tmp_path).count("done") == 8
+    times = {f: f.stat().st_mtime_ns for f in (tmp_path / "runs").glob("*/record.json")}
+    assert ok(*study, cwd=tmp_path) == table
+    assert times == {f: f.stat().st_mtime_ns for f in (tmp_path / "runs").glob("*/record.json")}
+
+    page = Path(ok("report", "runs", cwd=tmp_path).strip())
+    text = (tmp_path / page).read_text()
+    assert text.count("<svg") >= 6
+    assert "src=" not in text.replace('src="data:', "")
+
+
+def test_options_from_a_file_stand_below_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        'dataset = "synthetic"\nper_class = 6\nmemory = 7\nviews = 0'
+    )
+    words = ["--config", "mine.toml", "--memory", "9", "--width", "2", "--threads", "1"]
+    ok("train", "vmf-fd", *words, "--out", "runs", cwd=tmp_path)
+    config = json.loads(next((tmp_path / "runs").glob("*/config.json")).read_text())["config"]
+    assert (config["memory"], config["method"]["views"]) == (9, 0)
+    assert config["dataset"]["per_class"] == 6
+
+
+@pytest.mark.parametrize("alias", ["--mem-size", "--buffer-size", "--mem_size"])
+def test_the_fields_aliases_are_understood(alias: str, tmp_path: Path) -> None:
+    ok("train", "agd_fd", *SMALL_FD, alias, "6", "--out", "runs", cwd=tmp_path)
+    config = json.loads(next((tmp_path / "runs").glob("*/config.json")).read_text())["config"]
+    assert config["memory"] == 6
+
+
+@pytest.mark.parametrize("command", ["import sterad", "import sterad.report.write"])
+def test_imports_are_light(command: str) -> None:
+    code = f"import sys; {command}; print(sorted(set(sys.modules) & set({HEAVY!r})))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+HEAVY = ["torch", "matplotlib", "rich", "optuna", "ray"]
+
+
+def test_help_answers_without_torch(tmp_path: Path) -> None:
+    code = (
+        "import sys; from sterad.cli import main; main(['--help']); "
+        "sys.exit('torch' in sys.modules or 'tyro' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    assert "study" in ok("--help", cwd=tmp_path)
+    assert "--variance" in ok("train", "agd-fd", "--help", cwd=tmp_path)
+
+
+def test_the_examples_run(tmp_path: Path) -> None:
+    script = str(ROOT / "examples" / "own_arrays.py")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "classes seen" in done.stdout
