@@ -14,7 +14,8 @@ from sterad.data.arrays import as_inputs
 from sterad.encoders import ENCODERS
 from sterad.errors import SteradError
 from sterad.experiments.checkpoint import load_checkpoint, save_checkpoint
-from sterad.experiments.fields import build
+from sterad.experiments.execution import Execution
+from sterad.experiments.fields import build, checked
 from sterad.labels import LabelIndex
 from sterad.methods import METHODS, Learner, Problem
 from sterad.methods.learner import check_shape
@@ -58,13 +59,15 @@ class OnlineClassifier:
         encoder: resnet18 for images and mlp for rows of features, unless you say so.
         flip: whether a mirrored image keeps its class.
         """
-        if batch_size < 1:
-            raise SteradError(f"batch_size {batch_size} is below 1: give at least 1")
         self.method = METHODS.resolve(method)
         self.config = build(METHODS[self.method].Config, fields or {})
-        self.memory, self.width, self.batch_size = memory, width, batch_size
+        self.memory, self.width = checked("memory", memory, int), checked("width", width, int)
+        self.batch_size = checked("batch_size", batch_size, int)
+        if self.batch_size < 1:
+            raise SteradError(f"batch_size {batch_size} is below 1: give at least 1")
         self.encoder = None if encoder is None else ENCODERS.resolve(encoder)
-        self.flip, self.seed, self.device = flip, seed, device
+        self.flip, self.seed = checked("flip", flip, bool), checked("seed", seed, int)
+        self.device = Execution.chosen(device).device
         self._labels = LabelIndex()
         self._learner: Learner | None = None
         self._ready = False
@@ -76,19 +79,14 @@ class OnlineClassifier:
 
     def partial_fit(self, x: Arrays, y: Arrays) -> "OnlineClassifier":
         """Learn from some images, in their order, each once; new labels may appear."""
-        inputs, labels = as_inputs(x), _array(y)
-        if len(inputs) == 0:
-            raise SteradError("the batch is empty: partial_fit needs at least one image")
-        if len(inputs) != len(labels):
-            raise SteradError(
-                f"there are {len(inputs)} images and {len(labels)} labels: give one label an image"
-            )
-        self._learner = self._learner or self._build(inputs.shape[1:])
-        check_shape(inputs.shape[1:], self._learner.problem)
-        self._ready = False
+        inputs, labels = self._pairs(x, y)
+        learner = self._learner or self._build(inputs.shape[1:])
+        check_shape(inputs.shape[1:], learner.problem)
         indices = torch.from_numpy(self._labels.learn(labels)).split(self.batch_size)
+        # Only now, so that a call that was refused leaves no trace.
+        self._learner, self._ready = learner, False
         for some, wanted in zip(_chunks(inputs, self.batch_size), indices, strict=True):
-            self._learner.observe(Batch(some, wanted))
+            learner.observe(Batch(some, wanted))
         return self
 
     def predict(self, x: Arrays) -> npt.NDArray[np.generic]:
@@ -107,11 +105,8 @@ class OnlineClassifier:
 
     def score(self, x: Arrays, y: Arrays) -> float:
         """Return the share of images whose label is predicted."""
-        truth = _array(y)
-        answers = self.predict(x)
-        if len(answers) != len(truth):
-            raise SteradError(f"{len(answers)} images and {len(truth)} labels: give one an image")
-        return float(np.mean(answers == truth))
+        inputs, truth = self._pairs(x, y)
+        return float(np.mean(self.predict(inputs) == np.array(truth)))
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file, from which `load` continues bit for bit."""
@@ -159,6 +154,17 @@ class OnlineClassifier:
             raise SteradError("nothing has been learnt yet: call partial_fit first")
         return self._learner
 
+    def _pairs(self, x: Arrays, y: Arrays) -> tuple[npt.NDArray[Any], list[int | str]]:
+        inputs = as_inputs(x)
+        labels = self._labels.check(y.tolist() if isinstance(y, Tensor) else y)
+        if len(inputs) == 0:
+            raise SteradError("the batch is empty: give at least one image")
+        if len(inputs) != len(labels):
+            raise SteradError(
+                f"there are {len(inputs)} images and {len(labels)} labels: give one label an image"
+            )
+        return inputs, labels
+
     def _scores(self, x: Arrays) -> tuple[Tensor, Tensor]:
         learner = self._fitted()
         inputs = as_inputs(x)
@@ -173,7 +179,3 @@ def _chunks(inputs: npt.NDArray[Any], size: int) -> Iterator[Tensor]:
     # Copies, because torch does not take arrays that may not be written to.
     for start in range(0, max(len(inputs), 1), size):
         yield to_unit(torch.from_numpy(inputs[start : start + size].copy()))
-
-
-def _array(y: Arrays) -> npt.NDArray[np.generic]:
-    return np.asarray(y.cpu().numpy() if isinstance(y, Tensor) else y)

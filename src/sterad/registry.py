@@ -43,16 +43,18 @@ class Registry(Generic[T]):
 
     def register(self, name: str, alias: tuple[str, ...] = ()) -> Callable[[T], T]:
         """Return a decorator that enters a thing under `name`; a name is entered once."""
+        main, others = canonical(name), [canonical(other) for other in alias]
 
         def enter(thing: T) -> T:
-            known = self._things.get(name)
-            if known is not None and _origin(known) != _origin(thing):
-                raise SteradError(
-                    f"the {self.kind} {name!r} is already registered by {_origin(known)}: "
-                    f"register {_origin(thing)} under another name"
-                )
-            self._things[name] = thing
-            self._aliases.update({canonical(other): name for other in alias})
+            for spelled in (main, *others):
+                known = self._things.get(self._aliases.get(spelled, spelled))
+                if known is not None and _origin(known) != _origin(thing):
+                    raise SteradError(
+                        f"the {self.kind} {spelled!r} is already registered by {_origin(known)}: "
+                        f"register {_origin(thing)} under another name"
+                    )
+            self._things[main] = thing
+            self._aliases.update(dict.fromkeys(others, main))
             return thing
 
         return enter
@@ -91,8 +93,19 @@ class Registry(Generic[T]):
         if not self._discovered:
             self._discovered = True
             for point in importlib.metadata.entry_points(group=self.group):
-                if point.name not in self._things:
-                    self.register(point.name)(point.load())
+                if canonical(point.name) not in self._things:
+                    self.register(point.name)(self._load(point))
+
+    def _load(self, point: importlib.metadata.EntryPoint) -> T:
+        try:
+            thing: T = point.load()
+        except Exception as error:
+            owner = point.dist.name if point.dist else point.value
+            raise SteradError(
+                f"the {self.kind} {point.name!r} of the installed package {owner!r} fails to load "
+                f"with {type(error).__name__}: {error}; mend or uninstall that package"
+            ) from error
+        return thing
 
 
 def _origin(thing: object) -> str:

@@ -36,6 +36,6 @@ def lent(rng: torch.Generator) -> Iterator[None]:
     `rng` instead, and the global one is left as it was found.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.random.default_generator.set_state(rng.get_state())
+        torch.default_generator.set_state(rng.get_state())
         yield
-        rng.set_state(torch.random.default_generator.get_state())
+        rng.set_state(torch.default_generator.get_state())

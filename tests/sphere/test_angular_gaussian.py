@@ -36,7 +36,7 @@ def doubles(values: list[str]) -> Tensor:
 
 @cache
 def exact(dimension: int, kappa: float, cosine: float) -> tuple[float, float]:
-    """Return log g and its slope from Kummer's functions, neither of which cancels."""
+    """Return log g and its slope from Kummer's function."""
     with mp.workdps(60):
         k, gamma, half = mp.mpf(kappa), mp.mpf(kappa) * mp.mpf(cosine), mp.mpf(dimension) / 2
         first = mp.sqrt(2) * mp.gammaprod([half + 0.5], [half])
@@ -45,13 +45,12 @@ def exact(dimension: int, kappa: float, cosine: float) -> tuple[float, float]:
 
 
 def moment(dimension: int, gamma: mp.mpf) -> mp.mpf:
-    """Return E[exp(γR)], R ~ chi."""
-    x, half = gamma * gamma / 2, mp.mpf(dimension) / 2
-    if gamma >= 0:
+    """Return E[exp(γR)], R ~ chi, with digits to spare for what cancels where γ < 0."""
+    spare = (2 * abs(gamma) * mp.sqrt(dimension) + gamma**2 / 2) / mp.log(10) if gamma < 0 else 0
+    with mp.workdps(60 + int(spare)):
+        x, half = gamma * gamma / 2, mp.mpf(dimension) / 2
         odd = mp.sqrt(2) * gamma * mp.gammaprod([half + 0.5], [half])
         return mp.hyp1f1(half, 0.5, x) + odd * mp.hyp1f1(half + 0.5, 1.5, x)
-    scale = mp.exp(mp.loggamma(dimension) - mp.loggamma(half) + (1 - dimension) * mp.log(2))
-    return scale * mp.hyperu(half, 0.5, x, maxprec=200_000)
 
 
 def reference(dimension: int, kappa: float, cosines: Tensor) -> tuple[Tensor, Tensor]:

@@ -29,10 +29,11 @@ def load_checkpoint(path: Path, owner: str) -> dict[str, Any]:
             f"{str(path)!r} holds something else than plain tensors and values, and reading it "
             f"could run code, so it is refused: {remedy}"
         ) from error
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
+    except Exception as error:  # torch promises no type of error for bytes that are none of its own
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise SteradError(f"{str(path)!r} is damaged or cut short ({reason}): {remedy}") from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
+    parts = {"format", "schema", "owner", "state"}
+    if not isinstance(content, dict) or content.get("format") != FORMAT or parts - set(content):
         raise SteradError(f"{str(path)!r} is not a checkpoint of sterad: {remedy}")
     if content["schema"] != SCHEMA:
         raise SteradError(

@@ -10,10 +10,11 @@ from typing import Any
 from sterad.data import DATASETS
 from sterad.encoders import ENCODERS
 from sterad.errors import SteradError
-from sterad.experiments.fields import build, names_of, unknown
+from sterad.experiments.fields import build, checked, names_of, unknown
 from sterad.methods import METHODS
 from sterad.streams import STREAMS
 
+RESERVED = ("method", "dataset", "stream", "name")
 ALIASES = {"mem_size": "memory", "buffer_size": "memory", "num_tasks": "tasks", "n_tasks": "tasks"}
 
 
@@ -34,7 +35,7 @@ class Protocol:
     test_then_train: bool = False
     """Also ask for the label of each stream image just before it is learnt."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Refuse numbers that no run can have."""
         if self.memory < 0:
             raise SteradError(f"memory {self.memory} is below 0: give the number of images to keep")
@@ -76,9 +77,9 @@ class RunConfig:
         (3.0, 5, 20)
         """
         given = {ALIASES.get(key := name.replace("-", "_"), key): v for name, v in values.items()}
-        method = METHODS.resolve(given.pop("method", "agd-fd"))
-        dataset = DATASETS.resolve(given.pop("dataset", "digits"))
-        stream = STREAMS.resolve(given.pop("stream", "clear"))
+        method = METHODS.resolve(checked("method", given.pop("method", "agd-fd"), str))
+        dataset = DATASETS.resolve(checked("dataset", given.pop("dataset", "digits"), str))
+        stream = STREAMS.resolve(checked("stream", given.pop("stream", "clear"), str))
         owners: dict[str, type[Any]] = {
             "protocol": Protocol,
             "method": METHODS[method].Config,
@@ -93,7 +94,8 @@ class RunConfig:
                 parts["stream"][name] = getattr(usual, name)
         if parts["protocol"].get("width") is None:
             parts["protocol"]["width"] = usual.width
-        protocol = build(Protocol, parts["protocol"])
+        protocol: Protocol = build(Protocol, parts["protocol"])
+        protocol.check()
         return cls(
             Choice(method, build(owners["method"], parts["method"])),
             Choice(dataset, described),
@@ -133,6 +135,12 @@ def deal(
 ) -> dict[str, dict[str, Any]]:
     """Give each value to the one owner that has a field of its name; `where` is for messages."""
     parts: dict[str, dict[str, Any]] = {part: {} for part in owners}
+    for owner in owners.values():
+        for taken in set(RESERVED) & set(names_of(owner)):
+            raise SteradError(
+                f"the field {taken!r} of {owner.__name__} would hide the {taken} of the run or of "
+                "its parts: rename it in the plugin"
+            )
     for name, value in values.items():
         mine = [part for part, owner in owners.items() if name in names_of(owner)]
         if not mine:

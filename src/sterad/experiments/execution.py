@@ -29,7 +29,7 @@ class Execution:
                 f"device {device!r} is not to be had here ({str(error).splitlines()[0]}): use cpu"
             ) from error
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        threads = threads or cores or 1
+        threads = (cores or 1) if threads is None else threads
         if threads < 1:
             raise SteradError(f"threads {threads} is below 1: give the number of processor threads")
         return cls(device=device, threads=threads)

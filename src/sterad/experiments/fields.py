@@ -1,10 +1,12 @@
 """Values from a file, checked against the fields of a frozen dataclass."""
 
+import contextlib
 import dataclasses
 import difflib
 import types
 import typing
 from collections.abc import Iterable, Mapping
+from numbers import Integral, Real
 from typing import Any, Literal
 
 from sterad.errors import SteradError
@@ -13,6 +15,9 @@ from sterad.errors import SteradError
 def build(cls: type[Any], values: Mapping[str, Any]) -> Any:
     """Return `cls(**values)` with every value checked against the type of its field."""
     hints = typing.get_type_hints(cls)
+    for name in values:
+        if name not in names_of(cls):
+            raise unknown(name, names_of(cls), cls.__name__)
     return cls(**{name: checked(name, value, hints[name]) for name, value in values.items()})
 
 
@@ -31,15 +36,21 @@ def checked(name: str, value: Any, hint: Any) -> Any:
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in inner:
             return None
-        return checked(name, value, next(one for one in inner if one is not type(None)))
+        *others, last = (one for one in inner if one is not type(None))
+        for other in others:
+            with contextlib.suppress(SteradError):
+                return checked(name, value, other)
+        return checked(name, value, last)
     if origin is Literal:
         if value not in inner:
             raise SteradError(f"{name} = {value!r} is none of {', '.join(map(repr, inner))}")
         return value
     if origin is tuple and isinstance(value, list | tuple):
         return tuple(checked(name, item, inner[0]) for item in value)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+    # numpy's numbers become Python's, because neither JSON nor a checkpoint takes them.
+    for kind, admitted in ((int, Integral), (float, Real)):
+        if hint is kind and isinstance(value, admitted) and not isinstance(value, bool):
+            return kind(value)
     wanted = origin or hint
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
         raise SteradError(

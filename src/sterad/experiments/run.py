@@ -66,6 +66,7 @@ def run(
 def prepare(config: RunConfig, execution: Execution) -> Session:
     """Return a session at its beginning: dataset loaded, stream ordered, network initialised."""
     dataset = config.dataset.fields.load()
+    width = config.protocol.width
     stream: Stream = config.stream.fields.open(dataset, config.protocol.seed)
     problem = Problem(
         input_shape=dataset.input_shape,
@@ -73,7 +74,7 @@ def prepare(config: RunConfig, execution: Execution) -> Session:
         memory=config.protocol.memory,
         flip=dataset.flip,
         encoder=config.protocol.encoder,
-        width=config.protocol.width or config.dataset.fields.defaults().width,
+        width=config.dataset.fields.defaults().width if width is None else width,
         seed=config.protocol.seed,
         device=execution.device,
         channels_last=execution.memory_format == "channels_last",

@@ -28,15 +28,16 @@ class Study:
     def from_toml(cls, path: str | Path) -> "Study":
         """Read a study file.
 
-        `[fixed]` holds values for all runs, `[axes]` a list of values each, `[method.NAME]` values
-        for one method alone. Names are those of the command line.
+        `[fixed]` holds values for all runs, `[method.NAME]` values for one method alone, which
+        stand above the fixed ones, and `[axes]` a list of values each, which stand above both.
+        Names are those of the command line.
         """
         file = Path(path)
         try:
             raw = tomllib.loads(file.read_text())
         except OSError as error:
             raise SteradError(f"cannot read the study {str(path)!r}: {error.strerror}") from error
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SteradError(f"the study {str(path)!r} is not TOML: {error}") from error
         for key in raw:
             if key not in KEYS:
@@ -56,6 +57,7 @@ class Study:
 
 
 def _product(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
+    _check_tables(raw)
     axes: dict[str, list[Any]] = raw.get("axes", {})
     for name, values in axes.items():
         if not isinstance(values, list) or not values:
@@ -63,9 +65,21 @@ def _product(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
                 f"the axis {name!r} is {values!r}: give a list with at least one value"
             )
     own = {METHODS.resolve(name): values for name, values in raw.get("method", {}).items()}
-    configs = []
-    for point in itertools.product(*axes.values()):
-        values = raw.get("fixed", {}) | dict(zip(axes, point, strict=True))
-        method = METHODS.resolve(values.get("method", "agd-fd"))
-        configs.append(RunConfig.of(**(own.get(method, {}) | values | {"method": method})))
+    fixed, configs = raw.get("fixed", {}), []
+    for chosen in itertools.product(*axes.values()):
+        point = dict(zip(axes, chosen, strict=True))
+        method = METHODS.resolve((fixed | point).get("method", "agd-fd"))
+        configs.append(RunConfig.of(**(fixed | own.get(method, {}) | point | {"method": method})))
     return tuple(dict.fromkeys(configs))
+
+
+def _check_tables(raw: Mapping[str, Any]) -> None:
+    tables = {key: raw[key] for key in KEYS if key != "title" and key in raw}
+    if isinstance(raw.get("method"), Mapping):
+        tables |= {f"method.{name}": values for name, values in raw["method"].items()}
+    for name, table in tables.items():
+        if not isinstance(table, Mapping):
+            raise SteradError(
+                f"{name} = {table!r} is not a table: values go under [fixed], [axes] or "
+                "[method.NAME], and the method itself under [fixed] or [axes]"
+            )

@@ -115,7 +115,7 @@ class RunRecord:
         return json.dumps(dataclasses.asdict(self), indent=1, allow_nan=False) + "\n"
 
     @classmethod
-    def from_json(cls, text: str, source: str = "the record") -> "RunRecord":
+    def from_json(cls, text: str | bytes, source: str = "the record") -> "RunRecord":
         """Read `record.json`, or say what is wrong with it; `source` names it in messages."""
         try:
             raw = json.loads(text)

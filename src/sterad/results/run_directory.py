@@ -29,35 +29,39 @@ class RunDirectory:
         """Hold the directory for this process; the system releases it even after SIGKILL."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = open(self.path / "lock", "a+")  # noqa: SIM115 - it is closed below
+            lock = open(self.path / "lock", "ab", buffering=0)  # noqa: SIM115 - it is closed below
         except OSError as error:
-            raise SteradError(
-                f"cannot write to {str(self.path)!r}: {error.strerror}. "
-                "Choose a place that you may write to with --out"
-            ) from error
+            raise self._refusal(error) from error
         with lock:
             self._acquire(lock.fileno())
-            lock.truncate(0)
-            lock.write(str(os.getpid()))
-            lock.flush()
             remove_leftovers(self.path)
             yield
 
     def _acquire(self, descriptor: int) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, str(os.getpid()).encode())
+        except BlockingIOError as error:
             holder = (self.path / "lock").read_text() or "unknown"
             raise SteradError(
                 f"the run {str(self.path)!r} is being written by process {holder}: "
                 "wait for it to finish, or choose another place with --out"
             ) from error
+        except OSError as error:
+            raise self._refusal(error) from error
+
+    def _refusal(self, error: OSError) -> SteradError:
+        return SteradError(
+            f"cannot write to {str(self.path)!r}: {error.strerror}. "
+            "Make room there, or choose a place that you may write to with --out"
+        )
 
     def read_record(self) -> RunRecord | None:
         """Return the record of a finished run."""
         if not self.record.exists():
             return None
-        return RunRecord.from_json(self.record.read_text(), str(self.record))
+        return RunRecord.from_json(self.record.read_bytes(), str(self.record))
 
     def write_record(self, record: RunRecord) -> None:
         """Complete the run."""
@@ -69,10 +73,10 @@ class RunDirectory:
             return None
         try:
             kept: dict[str, Any] = json.loads(self.config.read_text())
-            return kept
-        except ValueError as error:
+            return {"config": kept["config"], "execution": kept["execution"]}
+        except (ValueError, TypeError, KeyError) as error:
             raise SteradError(
-                f"{str(self.config)!r} is damaged ({error}): delete the directory to start anew"
+                f"{str(self.config)!r} is damaged ({error!r}): delete the directory to start anew"
             ) from error
 
     def write_config(self, config: Mapping[str, Any], execution: Mapping[str, Any]) -> None:

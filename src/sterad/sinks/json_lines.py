@@ -18,7 +18,10 @@ class JsonLines:
 
     def __enter__(self) -> Self:
         """Open for appending."""
-        self.file = open(self.path, "a")
+        try:
+            self.file = open(self.path, "a")
+        except OSError as error:
+            raise self._refusal(error) from error
         return self
 
     def emit(self, event: Mapping[str, Any]) -> None:
@@ -27,10 +30,13 @@ class JsonLines:
             self.file.write(json.dumps(event) + "\n")
             self.file.flush()
         except OSError as error:
-            raise SteradError(
-                f"cannot write {str(self.path)!r}: {error.strerror}. Make room or choose another "
-                "place with --out; the run continues from its last checkpoint"
-            ) from error
+            raise self._refusal(error) from error
+
+    def _refusal(self, error: OSError) -> SteradError:
+        return SteradError(
+            f"cannot write {str(self.path)!r}: {error.strerror}. Make room or choose another "
+            "place with --out; the run continues from its last checkpoint"
+        )
 
     def __exit__(self, *_: object) -> None:
         """Close the file; what a full disk refuses here has been reported by `emit`."""

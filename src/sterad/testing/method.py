@@ -104,9 +104,16 @@ def check_round_trip(made: _Maker, stream: Stream) -> None:
     resumed = made()
     resumed.load_state_dict(torch.load(file, weights_only=True))
     _follow(resumed, stream, middle, len(stream))
-    assert same(whole.state_dict(), resumed.state_dict()), (
-        "continued from state_dict() the result differs: some state is missing from it"
-    )
+    missing = "continued from state_dict() the result differs: some state is missing from it"
+    assert same(whole.state_dict(), resumed.state_dict()), missing
+    for learner in (whole, resumed):
+        learner.consolidate()
+    assert same(_answers(whole, stream), _answers(resumed, stream)), missing
+
+
+def _answers(learner: Learner, stream: Stream) -> list[tuple[Tensor, Tensor]]:
+    x = stream.batch(0).x
+    return [learner.scores(x), learner.instant_scores(x)]
 
 
 def check_answering_does_not_teach(made: _Maker, stream: Stream) -> None:
@@ -116,8 +123,13 @@ def check_answering_does_not_teach(made: _Maker, stream: Stream) -> None:
     for step in range(len(stream)):
         _follow(asked, stream, step, step + 1)
         asked.consolidate()
-        asked.predict(stream.batch(step).x)
-        asked.instant_scores(stream.batch(step).x)
+        answers = asked.predict(stream.batch(step).x)
+        _, labels = asked.instant_scores(stream.batch(step).x)
+        # In mid-stream, where there are classes that nobody has seen yet.
+        for given in (answers, labels):
+            assert set(given.tolist()) <= set(asked.seen.tolist()), (
+                "predict answered a class that was never seen"
+            )
     assert same(silent.state_dict(), asked.state_dict()), "answering changed what is learnt"
 
 
