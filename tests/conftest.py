@@ -1,4 +1,4 @@
-"""One thread a worker: the tests share the cores, and threads that wait for each other cost more."""
+"""One thread a worker: the tests share the cores, and waiting threads cost more than they give."""
 
 import os
 

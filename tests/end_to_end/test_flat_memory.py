@@ -20,7 +20,7 @@ class Counted(TorchDispatchMode):
     """Counts the operations that torch carries out."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.operations = 0
 
     def __torch_dispatch__(
@@ -42,7 +42,8 @@ def follow(session: Session, stop: int) -> None:
 
 
 def operations_of_a_step(session: Session) -> int:
-    with Counted() as counted:
+    counted = Counted()
+    with counted:
         follow(session, session.step + 1)
     return counted.operations
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from sterad.evaluation import metrics
 
-A = [[0.9, None, None], [0.7, 0.8, None], [0.6, 0.9, 0.5]]
+A: list[list[float | None]] = [[0.9, None, None], [0.7, 0.8, None], [0.6, 0.9, 0.5]]
 
 share = st.floats(0, 1)
 
@@ -31,7 +31,10 @@ def test_one_row_has_nothing_to_forget() -> None:
 @given(triangles())
 def test_the_two_forgettings_against_their_formulas(matrix: list[list[float | None]]) -> None:
     last = len(matrix) - 1
-    cell = lambda q, p: matrix[q][p] or 0.0  # noqa: E731 - the formula's own letters
+
+    def cell(q: int, p: int) -> float:
+        return matrix[q][p] or 0.0
+
     usual = [max(cell(q, p) for q in range(p, last)) - cell(last, p) for p in range(last)]
     released = [max(cell(q, p) for q in range(p, last + 1)) - cell(last, p) for p in range(last)]
     assert metrics.average_forgetting(matrix) == pytest.approx(sum(usual) / last)

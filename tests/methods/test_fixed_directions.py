@@ -105,8 +105,8 @@ def test_one_step_is_the_algorithm_of_the_paper(name: str) -> None:
     assert loss.item() == pytest.approx(total.item(), rel=1e-5)
     for ours, theirs in zip(made.network.parameters(), twin.network.parameters(), strict=True):
         assert torch.allclose(ours, theirs, atol=2e-5)
-    for ours, theirs in zip(made.network.buffers(), twin.network.buffers(), strict=True):
-        assert torch.allclose(ours.float(), theirs.float(), atol=1e-6)
+    for mine, literal in zip(made.network.buffers(), twin.network.buffers(), strict=True):
+        assert torch.allclose(mine.float(), literal.float(), atol=1e-6)
     assert made.images == 3 * 14
 
 

@@ -1,6 +1,7 @@
 """Checkpoints: plain dictionaries, written by rename, never unpickled."""
 
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,10 @@ def load_checkpoint(path: Path, owner: str) -> dict[str, Any]:
     """Read the state of `owner`; a file that would run code, or another's, is refused."""
     remedy = f"delete {str(path)!r} to start from the beginning"
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            # What torch thinks of a foreign pickle's protocol is no help: it is refused anyway.
+            warnings.simplefilter("ignore")
+            content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise SteradError(
             f"{str(path)!r} holds something else than plain tensors and values, and reading it "

@@ -23,7 +23,9 @@ from sterad.streams import Stream
 STRETCHES = 100
 """Stretches of the stream in which classes are counted for the record."""
 REPORTS = 200
-"""Progress events of a run."""
+"""Progress events of a fast run."""
+PATIENCE = 1.0
+"""Seconds after which a slow run reports its progress all the same."""
 
 
 def run(
@@ -88,10 +90,11 @@ def _follow(
 ) -> None:
     stream = session.stream
     _emit(sinks, session, "resume" if session.step else "start", run=run_id)
-    quiet = max(1, len(stream) // REPORTS)
+    quiet, told = max(1, len(stream) // REPORTS), session.elapsed
     for step in range(session.step + 1, len(stream) + 1):
         loss = session.learn(stream.batch(step - 1))
-        if step % quiet == 0 or step == len(stream):
+        if step % quiet == 0 or step == len(stream) or session.elapsed - told > PATIENCE:
+            told = session.elapsed
             _emit(sinks, session, "progress", loss=_finite(loss, step))
         if (moment := session.evaluate_if_planned()) is not None:
             plain = dataclasses.asdict(moment) | {"total_samples": stream.samples}

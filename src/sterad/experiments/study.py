@@ -9,7 +9,7 @@ from typing import Any
 
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
-from sterad.experiments.fields import unknown
+from sterad.experiments.fields import checked, unknown
 from sterad.methods import METHODS
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory
@@ -68,7 +68,7 @@ def _product(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
     fixed, configs = raw.get("fixed", {}), []
     for chosen in itertools.product(*axes.values()):
         point = dict(zip(axes, chosen, strict=True))
-        method = METHODS.resolve((fixed | point).get("method", "agd-fd"))
+        method = METHODS.resolve(checked("method", (fixed | point).get("method", "agd-fd"), str))
         configs.append(RunConfig.of(**(fixed | own.get(method, {}) | point | {"method": method})))
     return tuple(dict.fromkeys(configs))
 

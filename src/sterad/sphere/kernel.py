@@ -36,9 +36,10 @@ class LogKernel:
         self.shape = shape
         series = chebyshev_coefficients(self._direct, 2 * MAX_DEGREE)
         span = max(1.0, float(abs(series).max()))
+        fine, coarse = (torch.finfo(x).eps * span for x in (torch.float64, torch.float32))
         self._polynomials = {
-            torch.float64: Polynomial.fit(series, 8 * torch.finfo(torch.float64).eps * span),
-            torch.float32: Polynomial.fit(series, min(1e-6, torch.finfo(torch.float32).eps * span)),
+            torch.float64: Polynomial.fit(series, 8 * fine, 1e-11 * span),
+            torch.float32: Polynomial.fit(series, min(1e-6, coarse), 3e-6),
         }
         # Rounding in float32 grows with the span of log g; beyond this it would pass 1e-5.
         self._wide = float(abs(series).sum()) > MAX_SPAN

@@ -48,9 +48,11 @@ class Polynomial:
         self.powers = tuple(float(x) for x in powers) if safe else None
 
     @classmethod
-    def fit(cls, series: Series, tolerance: float) -> "Polynomial":
-        """Drop the highest coefficients, as long as they are at most `tolerance`."""
-        kept = np.flatnonzero(np.abs(series) > tolerance)
+    def fit(cls, series: Series, tolerance: float, slope_tolerance: float) -> "Polynomial":
+        """Drop the highest coefficients that change value and slope by no more than allowed."""
+        size, order = np.abs(series), np.arange(len(series))
+        # The slope of a Chebyshev polynomial of degree k reaches k².
+        kept = np.flatnonzero((size > tolerance) | (size * order**2 > slope_tolerance))
         return cls(series[: int(kept[-1]) + 1 if len(kept) else 1])
 
     @cached_property

@@ -1,0 +1,209 @@
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sterad.data import DATASETS, Dataset
+from sterad.data.description import Defaults
+from sterad.data.synthetic import Synthetic
+from sterad.errors import SteradError
+from sterad.experiments.config import RunConfig
+from sterad.methods import METHODS
+from sterad.streams import STREAMS
+
+CHANGES: dict[str, Any] = {
+    "method": "vmf-fd",
+    "dataset": "synthetic",
+    "stream": "blurry",
+    "seed": 1,
+    "memory": 100,
+    "encoder": "mlp",
+    "width": 8,
+    "anytime": 5,
+    "test_then_train": True,
+    "variance": 3.0,
+    "views": 1,
+    "projection": 16,
+    "lr": 0.01,
+    "optimiser": "sgd",
+    "momentum": 0.5,
+    "weight_decay": 0.1,
+    "memory_batch": 8,
+    "recipe": "none",
+    "head": "linear",
+    "classifier": "nearest-direction",
+    "objective": "likelihood",
+    "norm_all": True,
+    "retrain_head": True,
+    "tasks": 2,
+    "batch_size": 5,
+    "label_order": (9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+}
+
+
+def test_flat_names_go_to_their_owners() -> None:
+    config = RunConfig.of(
+        method="VMF_FD", dataset="synthetic", stream="blurry", classes=4, scale=7, views=1, seed=3
+    )
+    assert config.method.name == "vmf-fd"
+    assert config.method.fields.views == 1
+    assert config.dataset.fields.classes == 4
+    assert config.stream.fields.scale == 7.0
+    assert config.protocol.seed == 3
+
+
+def test_nothing_given_is_the_main_job() -> None:
+    config = RunConfig.of()
+    assert (config.method.name, config.dataset.name) == ("agd-fd", "digits")
+    assert config == RunConfig.of(method="agd-fd", dataset="digits", stream="clear", seed=0)
+
+
+@pytest.mark.parametrize(
+    ("alias", "name", "value"),
+    [
+        ("mem_size", "memory", 7),
+        ("buffer_size", "memory", 7),
+        ("mem-size", "memory", 7),
+        ("num_tasks", "tasks", 2),
+        ("n-tasks", "tasks", 2),
+        ("test-then-train", "test_then_train", True),
+        ("batch-size", "batch_size", 3),
+    ],
+)
+def test_aliases_and_hyphens_mean_the_same(alias: str, name: str, value: Any) -> None:
+    assert RunConfig.of(**{alias: value}) == RunConfig.of(**{name: value})
+
+
+def test_defaults_come_from_the_dataset() -> None:
+    digits = RunConfig.of(stream="blurry")
+    assert (digits.stream.fields.tasks, digits.stream.fields.scale) == (5, 43.0)
+    assert digits.protocol.width == 20
+    drawn = Synthetic(classes=6, per_class=50).defaults()
+    config = RunConfig.of(dataset="synthetic", stream="blurry", classes=6, per_class=50)
+    assert (config.stream.fields.tasks, config.stream.fields.scale) == (drawn.tasks, drawn.scale)
+    assert config.protocol.width == drawn.width
+
+
+def test_what_is_given_stands_above_the_defaults() -> None:
+    config = RunConfig.of(stream="blurry", tasks=2, scale=9.0, width=3)
+    assert (config.stream.fields.tasks, config.stream.fields.scale) == (2, 9.0)
+    assert config.protocol.width == 3
+
+
+def test_naming_a_default_does_not_change_the_id() -> None:
+    assert RunConfig.of(width=20, tasks=5, variance=2).id == RunConfig.of().id
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_every_field_changes_the_id(name: str) -> None:
+    changed = RunConfig.of(**{name: CHANGES[name]})
+    assert changed != RunConfig.of()
+    assert changed.id != RunConfig.of().id
+
+
+def test_the_changes_above_are_all_there_are() -> None:
+    plain = RunConfig.of().plain()
+    nested = {name for part in ("method", "stream") for name in plain[part]} - {"name"}
+    assert nested | set(plain) == set(CHANGES)
+
+
+def test_the_id_says_the_main_things() -> None:
+    config = RunConfig.of(method="finetune", stream="iid", seed=7)
+    assert config.id.startswith("finetune-digits-iid-s7-")
+    assert len(config.id.rpartition("-")[2]) == 10
+
+
+def test_the_id_is_the_same_in_another_process() -> None:
+    words = (
+        "from sterad.experiments.config import RunConfig; order = list(range(9, -1, -1))\n"
+        "print(RunConfig.of(stream='blurry', variance=0.1, label_order=order).id)"
+    )
+    said = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    order = tuple(range(9, -1, -1))
+    assert said.stdout.strip() == RunConfig.of(stream="blurry", variance=0.1, label_order=order).id
+
+
+@pytest.mark.parametrize("stream", list(STREAMS))
+@pytest.mark.parametrize("method", list(METHODS))
+def test_what_was_plain_comes_back(method: str, stream: str) -> None:
+    values = {"method": method, "stream": stream, "seed": 2, "lr": 0.3, "label_order": [1, 0]}
+    config = RunConfig.of(dataset="synthetic", classes=2, noise=0.1, **values)
+    plain = json.loads(json.dumps(config.plain()))
+    assert RunConfig.from_plain(plain) == config
+    assert RunConfig.from_plain(plain).id == config.id
+    assert {config: 1}[RunConfig.from_plain(plain)] == 1
+
+
+def test_numpys_numbers_are_numbers() -> None:
+    config = RunConfig.of(seed=np.int64(3), variance=np.float32(2), memory=np.int32(9))
+    assert config == RunConfig.of(seed=3, variance=2.0, memory=9)
+    assert config.id == RunConfig.of(seed=3, variance=2.0, memory=9).id
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"memry": 1}, "unknown field 'memry' in a run of agd-fd on clear digits: did you mean "),
+        ({"scale": 3.0}, "unknown field 'scale'"),
+        ({"method": "agdfd"}, "unknown method 'agdfd': did you mean 'agd-fd'"),
+        ({"method": 3}, "method = 3 is a int: give it as str"),
+        ({"dataset": "digit"}, "unknown dataset 'digit': did you mean 'digits'"),
+        ({"stream": "blury"}, "unknown stream 'blury': did you mean 'blurry'"),
+        ({"encoder": "resnet19"}, "unknown encoder 'resnet19': did you mean 'resnet18'"),
+        ({"memory": -1}, "memory -1 is below 0"),
+        ({"memory": 2.5}, "memory = 2.5 is a float: give it as int"),
+        ({"anytime": 0}, "anytime 0 is below 1"),
+        ({"seed": -1}, "seed -1 is outside 0"),
+        ({"seed": 2**32}, "seed 4294967296 is outside 0"),
+        ({"views": "many"}, "views = 'many' is a str: give it as int"),
+        ({"optimiser": "lion"}, "optimiser = 'lion' is none of 'adam', 'sgd'"),
+        ({"test_then_train": "yes"}, "test_then_train = 'yes' is a str: give it as bool"),
+    ],
+)
+def test_wrong_values_are_named(values: dict[str, Any], told: str) -> None:
+    with pytest.raises(SteradError, match=told):
+        RunConfig.of(**values)
+
+
+@pytest.fixture
+def registered() -> Iterator[Any]:
+    """Register datasets for one test alone."""
+    before = dict(DATASETS._things)
+    yield DATASETS.register
+    DATASETS._things.clear()
+    DATASETS._things.update(before)
+
+
+@dataclass(frozen=True)
+class Described:
+    """A dataset of somebody else."""
+
+    def load(self) -> Dataset:
+        return Synthetic().load()
+
+    def defaults(self) -> Defaults:
+        return Defaults(width=2, tasks=5, scale=1.0)
+
+
+def test_a_field_of_two_owners_is_refused(registered: Any) -> None:
+    @registered("twice")
+    @dataclass(frozen=True)
+    class Twice(Described):
+        views: int = 1
+
+    assert RunConfig.of(dataset="twice").protocol.width == 2
+    with pytest.raises(SteradError, match="'views' is claimed by method and dataset: rename it"):
+        RunConfig.of(dataset="twice", views=3)
+
+
+@pytest.mark.parametrize("taken", ["name", "method", "dataset", "stream"])
+def test_a_field_that_would_hide_the_name_is_refused(registered: Any, taken: str) -> None:
+    namespace = {"__annotations__": {taken: str}, taken: "x"}
+    registered("hiding")(dataclass(frozen=True)(type("Hiding", (Described,), namespace)))
+    with pytest.raises(SteradError, match=f"the field {taken!r} of Hiding .*: rename it"):
+        RunConfig.of(dataset="hiding")

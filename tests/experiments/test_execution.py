@@ -1,0 +1,55 @@
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from sterad.errors import SteradError
+from sterad.experiments.execution import Execution
+
+
+@pytest.fixture
+def _threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def test_nothing_chosen_is_all_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    chosen = Execution.chosen()
+    assert chosen.device == "cpu"
+    assert chosen.threads == len(os.sched_getaffinity(0))
+    assert chosen.memory_format == "channels_last"
+
+
+def test_the_users_word_stands_above() -> None:
+    assert Execution.chosen("cpu", 3) == Execution(device="cpu", threads=3)
+
+
+@pytest.mark.parametrize("device", ["warp", "cuda:99", "cpux"])
+def test_a_device_that_is_not_here_is_named(device: str) -> None:
+    with pytest.raises(SteradError, match=f"device {device!r} is not to be had here .*: use cpu"):
+        Execution.chosen(device)
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_no_threads_are_refused(threads: int) -> None:
+    with pytest.raises(SteradError, match=f"threads {threads} is below 1: give the number"):
+        Execution.chosen("cpu", threads)
+
+
+@pytest.mark.usefixtures("_threads")
+def test_apply_sets_the_threads_of_torch() -> None:
+    Execution(threads=2).apply()
+    assert torch.get_num_threads() == 2
+    Execution(threads=1).apply()
+    assert torch.get_num_threads() == 1
+
+
+def test_it_is_plain_and_frozen() -> None:
+    execution: Any = Execution()
+    with pytest.raises(AttributeError):
+        execution.threads = 5
+    assert {type(value) for value in vars(execution).values()} == {str, int, bool}

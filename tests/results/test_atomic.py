@@ -1,0 +1,135 @@
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from sterad.errors import SteradError
+from sterad.results.atomic import remove_leftovers, write_atomically
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(one.name for one in folder.iterdir())
+
+
+def in_python(words: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run some lines in a process of their own, with the function and the path at hand."""
+    start = (
+        "import os, resource, signal, sys\nfrom pathlib import Path\n"
+        "from sterad.results.atomic import write_atomically\npath = Path(sys.argv[1])\n"
+    )
+    command = [sys.executable, "-c", start + words, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_text_bytes_or_a_function(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    write_atomically(file, "größe\n")
+    assert file.read_bytes() == "größe\n".encode()
+    write_atomically(file, b"\x00\xff")
+    assert file.read_bytes() == b"\x00\xff"
+
+    def write(into: BinaryIO) -> None:
+        into.write(b"one ")
+        assert file.read_bytes() == b"\x00\xff", "until it is whole, readers see the old one"
+        into.write(b"two")
+
+    write_atomically(file, write)
+    assert file.read_bytes() == b"one two"
+    assert names(tmp_path) == ["a.json"]
+
+
+@pytest.mark.parametrize("error", [KeyError("mine"), KeyboardInterrupt()])
+def test_an_error_of_the_writer_passes_and_damages_nothing(
+    tmp_path: Path, error: BaseException
+) -> None:
+    file = tmp_path / "a.json"
+    write_atomically(file, "old")
+
+    def fail(into: BinaryIO) -> None:
+        into.write(b"half of the n")
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        write_atomically(file, fail)
+    assert caught.value is error
+    assert file.read_text() == "old"
+    assert names(tmp_path) == ["a.json"]
+
+
+def test_a_kill_in_mid_write_leaves_the_old_file_and_a_leftover(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    write_atomically(file, "old")
+    ended = in_python(
+        "def die(into):\n"
+        "    into.write(b'half'); into.flush(); os.kill(os.getpid(), signal.SIGKILL)\n"
+        "write_atomically(path, die)",
+        file,
+    )
+    assert ended.returncode == -signal.SIGKILL
+    assert file.read_text() == "old"
+    (leftover,) = (name for name in names(tmp_path) if name != "a.json")
+    assert (tmp_path / leftover).read_text() == "half"
+    remove_leftovers(tmp_path)
+    assert names(tmp_path) == ["a.json"]
+
+
+def test_only_leftovers_are_removed(tmp_path: Path) -> None:
+    kept = [".hidden", "events.jsonl", "notes.tmp", "record.json"]
+    for name in (*kept, ".record.json.17.tmp", ".checkpoint.pt.4.tmp"):
+        (tmp_path / name).write_text("x")
+    remove_leftovers(tmp_path)
+    assert names(tmp_path) == kept
+
+
+def check_told(error: SteradError, file: Path, reason: str) -> None:
+    told = str(error)
+    assert told.startswith(f"cannot write {str(file)!r}: {reason}.")
+    assert "What was there before is untouched" in told
+    assert "make room or choose another place with --out" in told
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.parametrize("size", [10, 1_000_000])
+def test_a_full_device(tmp_path: Path, size: int) -> None:
+    file = tmp_path / "a.json"
+    write_atomically(file, "old")
+    # What the temporary file would be called stands on a device without room.
+    (tmp_path / f".a.json.{os.getpid()}.tmp").symlink_to("/dev/full")
+    with pytest.raises(SteradError) as caught:
+        write_atomically(file, b"x" * size)
+    check_told(caught.value, file, "No space left on device")
+    assert file.read_text() == "old"
+    assert names(tmp_path) == ["a.json"]
+
+
+def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    write_atomically(file, "old")
+    ended = in_python(
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "try:\n"
+        "    write_atomically(path, b'x' * 5000)\n"
+        "except ValueError as error:\n"
+        "    print(type(error).__name__, error)",
+        file,
+    )
+    kind, _, told = ended.stdout.partition(" ")
+    assert kind == "SteradError", ended.stderr
+    check_told(SteradError(told), file, "File too large")
+    assert file.read_text() == "old"
+    assert names(tmp_path) == ["a.json"]
+
+
+def test_a_place_that_cannot_be(tmp_path: Path) -> None:
+    file = tmp_path / "no" / "a.json"
+    with pytest.raises(SteradError) as caught:
+        write_atomically(file, "new")
+    check_told(caught.value, file, "No such file or directory")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(SteradError, match="folder': Is a directory"):
+        write_atomically(tmp_path / "folder", "new")
+    assert names(tmp_path) == ["folder"]

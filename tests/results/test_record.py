@@ -1,0 +1,114 @@
+import dataclasses
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sterad.errors import SteradError
+from sterad.results.record import METRICS, SCHEMA, RunRecord, SphereFrame, SpherePicture
+
+
+@pytest.fixture
+def record(small_record: Callable[..., RunRecord]) -> RunRecord:
+    frame = SphereFrame(2, (0, 1, 1), ((1.0, 0.0, 0.0), (0.6, 0.8, 0.0), (1 / 3, 2 / 3, 2 / 3)))
+    return dataclasses.replace(
+        small_record({"method": {"name": "agd-fd", "variance": 2.0}, "label_order": [1, 0]}),
+        sphere=SpherePicture((0, 1, 1), (frame, frame)),
+        backward_transfer=None,
+        seconds=0.1 + 0.2,
+        provenance={"git_commit": None, "cores": 2},
+    )
+
+
+def test_what_is_written_is_read_back_equal(record: RunRecord) -> None:
+    back = RunRecord.from_json(record.to_json())
+    assert back == record
+    assert back.to_json() == record.to_json()
+    assert back.metrics() == record.metrics()
+    assert back.moments[0].cells == (0.5, None)
+    assert back == RunRecord.from_json(record.to_json().encode())
+
+
+def test_a_run_without_picture_is_read_back_equal(small_record: Callable[..., RunRecord]) -> None:
+    assert RunRecord.from_json(small_record({}).to_json()) == small_record({})
+
+
+@pytest.mark.parametrize("number", [0.1 + 0.2, 1 / 3, 5e-324, 1.7976931348623157e308, -0.0])
+def test_numbers_survive_to_the_last_bit(record: RunRecord, number: float) -> None:
+    back = RunRecord.from_json(dataclasses.replace(record, backward_transfer=number).to_json())
+    assert back.backward_transfer is not None
+    assert back.backward_transfer.hex() == number.hex()
+
+
+def test_the_text_has_the_fields_of_the_plan(record: RunRecord) -> None:
+    raw = json.loads(record.to_json())
+    assert raw["schema"] == SCHEMA
+    planned = {"config", "accuracy_matrix", "final_average_accuracy", "average_forgetting"}
+    planned |= {"anytime_accuracy", "seconds", "images_per_second", "peak_memory_bytes"}
+    assert planned | {"execution", "provenance", *METRICS} <= set(raw)
+    assert raw["accuracy_matrix"][0] == [0.5, None]
+
+
+def test_metrics_are_what_equal_runs_share_and_no_cost(record: RunRecord) -> None:
+    slower = dataclasses.replace(record, seconds=99.0, peak_memory_bytes=1, provenance={})
+    assert slower.metrics() == record.metrics()
+    other = dataclasses.replace(record, final_average_accuracy=math.nextafter(0.5, 1))
+    assert other.metrics() != record.metrics()
+
+
+def test_what_is_not_a_number_is_never_written(record: RunRecord) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        dataclasses.replace(record, anytime_accuracy=math.nan).to_json()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", "{}", '"schema"', b"\xff\xff"])
+def test_what_is_no_record_is_named(text: str | bytes) -> None:
+    with pytest.raises(SteradError, match=r"runs/a/record\.json is damaged .*: delete it and run"):
+        RunRecord.from_json(text, "runs/a/record.json")
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_record_cut_short_is_damaged(record: RunRecord, share: float) -> None:
+    text = record.to_json()
+    with pytest.raises(SteradError, match="the record is damaged"):
+        RunRecord.from_json(text[: int(share * len(text))])
+
+
+@pytest.mark.parametrize("schema", [SCHEMA + 1, SCHEMA - 1, "1", None])
+def test_another_schema_is_told(record: RunRecord, schema: Any) -> None:
+    raw = json.loads(record.to_json()) | {"schema": schema}
+    with pytest.raises(SteradError) as caught:
+        RunRecord.from_json(json.dumps(raw))
+    assert f"has schema {schema!r} and this sterad reads {SCHEMA}" in str(caught.value)
+    assert "use the sterad that wrote it, or run again" in str(caught.value)
+
+
+def changed(record: RunRecord, **values: Any) -> str:
+    return json.dumps(json.loads(record.to_json()) | values)
+
+
+@pytest.mark.parametrize("name", ["moments", "config", "sphere", "stream", "anytime_accuracy"])
+def test_a_field_too_few_is_named(record: RunRecord, name: str) -> None:
+    raw = json.loads(record.to_json())
+    del raw[name]
+    with pytest.raises(SteradError, match=f"lacks a field or has one too many .*{name}.*: delete"):
+        RunRecord.from_json(json.dumps(raw))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"colour": "red"},
+        {"moments": 3},
+        {"moments": [{"step": 1}]},
+        {"stream": None},
+        {"stream": {"name": "clear"}},
+        {"sphere": {"classes": [0, 1, 2]}},
+        {"sphere": [1]},
+    ],
+)
+def test_a_foreign_record_is_refused(record: RunRecord, values: dict[str, Any]) -> None:
+    with pytest.raises(SteradError, match="lacks a field or has one too many"):
+        RunRecord.from_json(changed(record, **values))
