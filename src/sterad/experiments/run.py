@@ -79,6 +79,7 @@ def prepare(config: RunConfig, execution: Execution) -> Session:
         width=config.dataset.fields.defaults().width if width is None else width,
         seed=config.protocol.seed,
         device=execution.device,
+        announced=bool(stream.boundary_steps),
         channels_last=execution.memory_format == "channels_last",
     )
     learner: Learner = METHODS[config.method.name](config.method.fields, problem)

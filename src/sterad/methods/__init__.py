@@ -1,16 +1,14 @@
-"""Stage 8: the algorithms, one paper per file."""
+"""Stage 8: the algorithms, one paper per file; a file in this folder is a method that is known."""
 
-from sterad.methods import finetune, fixed_directions
+from importlib import import_module
+from pkgutil import iter_modules
+
+from sterad.methods.boundaries import BoundaryConfig
 from sterad.methods.learner import METHODS, Learner
 from sterad.methods.problem import Problem
 from sterad.methods.replay import Replay, ReplayConfig
 
-__all__ = [
-    "METHODS",
-    "Learner",
-    "Problem",
-    "Replay",
-    "ReplayConfig",
-    "finetune",
-    "fixed_directions",
-]
+__all__ = ["METHODS", "BoundaryConfig", "Learner", "Problem", "Replay", "ReplayConfig"]
+
+for _module in iter_modules(__path__, "sterad.methods."):
+    import_module(_module.name)

@@ -1,4 +1,4 @@
-"""Fixed directions: AGD-FD and vMF-FD.
+"""Fixed directions: what AGD-FD and vMF-FD share.
 
 Nicolas Michel, Giovanni Chierchia, Romain Negrel, Jean-François Bercher: Learning Representations
 on the Unit Sphere: Investigating Angular Gaussian and von Mises-Fisher Distributions for Online
@@ -17,21 +17,19 @@ the projection grows when labels exceed its width, `norm_all` sums over seen cla
 training is in single precision on processors.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sterad.errors import SteradError
 from sterad.losses.posterior import likelihood_loss, posterior_loss
 from sterad.methods.head_retraining import retrain
-from sterad.methods.learner import METHODS, check_inputs
+from sterad.methods.learner import check_inputs
 from sterad.methods.problem import Problem
 from sterad.methods.replay import Replay, ReplayConfig
-from sterad.sphere import AngularGaussian, SphericalLaw, VonMisesFisher, kernel
+from sterad.sphere import SphericalLaw, kernel
 from sterad.streams import Batch
 
 
@@ -58,13 +56,6 @@ class FixedDirectionsConfig(ReplayConfig):
     """With nearest-direction: retrain the head on the memory before each evaluation."""
 
 
-@dataclass(frozen=True)
-class VonMisesFisherConfig(FixedDirectionsConfig):
-    """The same with the variance that the paper found for this law."""
-
-    variance: float = 0.14
-
-
 class FixedDirections(Replay):
     """Pull unit-length representations to one fixed direction a class under a law on the sphere."""
 
@@ -78,8 +69,6 @@ class FixedDirections(Replay):
         """Check the numbers that only this family has."""
         if not config.variance > 0:
             raise SteradError(f"variance {config.variance} is not above 0: give a positive number")
-        if config.views < 0:
-            raise SteradError(f"views {config.views} is below 0: 0 shows the images alone")
         if config.retrain_head and config.classifier != "nearest-direction":
             raise SteradError(
                 "retrain_head changes nothing for nearest-mean, which throws the head away: "
@@ -94,16 +83,12 @@ class FixedDirections(Replay):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the loss summed over images and views."""
-        both = Batch.joined(retrieved, batch)
-        x = self.place(both.x)
-        z = torch.cat([self.forward(shown, unit=True) for shown in self.shown(x)])
-        return self.objective(z, both.y.repeat(self.config.views + 1).to(z.device))
+        z, labels = self.representations(Batch.joined(retrieved, batch))
+        return self.objective(z, labels)
 
-    def shown(self, x: Tensor) -> Iterator[Tensor]:
-        """Yield the random views of x and, last, x itself."""
-        for _ in range(self.config.views):
-            yield self.view(x)
-        yield x
+    def shown(self, x: Tensor) -> list[Tensor]:
+        """Return the random views of x and, last, x itself."""
+        return [*(self.view(x) for _ in range(self.config.views)), x]
 
     def objective(self, z: Tensor, labels: Tensor) -> Tensor:
         """Return the summed loss of z: (n, d) unit rows."""
@@ -116,6 +101,10 @@ class FixedDirections(Replay):
         """Return the law's log-density at a cosine from the direction."""
         concentration = self.law.concentration_of(self.config.variance)
         return kernel(self.law, concentration, self.network.outputs)(cosine)
+
+    def distance(self, taught: Tensor, learnt: Tensor) -> Tensor:
+        """Return the distance of the posteriors over seen classes."""
+        return super().distance(self.decide(taught), self.decide(learnt))
 
     def decide(self, p: Tensor) -> Tensor:
         """Return the log-density around the direction of each seen class."""
@@ -134,28 +123,12 @@ class FixedDirections(Replay):
         if self.retrained is None:
             return super().scores(x)
         check_inputs(x, self.problem)
-        with self.answering():
-            return self.decide(
-                self.retrained(self.network.features(self.place(x))).cpu()
-            ), self.seen
+        with self.answering() as network:
+            p = self.retrained(network.features(self.place(x)))
+            return self.decide(p.cpu()), self.seen
 
     def on_sphere(self, x: Tensor) -> Tensor:
         """Return unit-length projections of x."""
-        with self.answering():
-            z: Tensor = self.network(self.place(x), unit=True)
+        with self.answering() as network:
+            z: Tensor = network(self.place(x), unit=True)
             return z.cpu()
-
-
-@METHODS.register("agd-fd")
-class AngularGaussianFixedDirections(FixedDirections):
-    """Fixed directions under the angular Gaussian law."""
-
-    law = AngularGaussian
-
-
-@METHODS.register("vmf-fd")
-class VonMisesFisherFixedDirections(FixedDirections):
-    """Fixed directions under the von Mises-Fisher law."""
-
-    Config = VonMisesFisherConfig
-    law = VonMisesFisher

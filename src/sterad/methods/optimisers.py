@@ -22,6 +22,8 @@ class OptimiserConfig:
     """Momentum of SGD; Adam has its own."""
     weight_decay: float = 0.0
     """L2 penalty added to the gradient."""
+    clip: float | None = None
+    """Largest norm of a gradient; none by default."""
 
 
 def make_optimiser(
@@ -30,6 +32,8 @@ def make_optimiser(
     """Return the optimiser that a config names."""
     if not config.lr > 0:
         raise SteradError(f"lr {config.lr} is not above 0: give a positive learning rate")
+    if config.clip is not None and not config.clip > 0:
+        raise SteradError(f"clip {config.clip} is not above 0: give a positive norm, or none")
     if config.optimiser == "adam":
         return torch.optim.Adam(parameters, lr=config.lr, weight_decay=config.weight_decay)
     if config.optimiser == "sgd":

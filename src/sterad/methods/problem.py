@@ -19,5 +19,7 @@ class Problem:
     width: int = 64
     seed: int = 0
     device: str = "cpu"
+    announced: bool = False
+    """Whether the stream announces the ends of tasks."""
     channels_last: bool = True
     """Memory format of images and convolutions: part of the execution, not of the result's id."""

@@ -4,84 +4,81 @@ Retrieve, then loss, then step, then remember: a method overrides one or two of 
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from sterad.classifiers import CLASSIFIERS, Classifier
 from sterad.encoders import Network, build_network, carry_over, grow
 from sterad.errors import SteradError
 from sterad.memory import Memory, Reservoir
-from sterad.methods.learner import Learner, check_inputs
+from sterad.methods.answering import Answering
+from sterad.methods.boundaries import BoundaryConfig, TaskCounter
+from sterad.methods.learner import check_batch
 from sterad.methods.optimisers import OptimiserConfig, make_optimiser
 from sterad.methods.problem import Problem
+from sterad.methods.teacher import Teacher, TeacherConfig, distillation
 from sterad.seeds import generator
-from sterad.streams import Batch
+from sterad.streams import Batch, Boundary
 from sterad.views import RECIPES
 
 
 @dataclass(frozen=True)
-class ReplayConfig(OptimiserConfig):
+class ReplayConfig(OptimiserConfig, TeacherConfig):
     """The fields that every replay method has."""
 
     memory_batch: int = 64
     """Images retrieved from memory for each stream batch."""
+    memory_iterations: int = 1
+    """Steps on each stream batch, each with images retrieved anew."""
     recipe: str = "full"
     """Augmentation: full (crop, flip, colour, grey), partial (shifted crop, flip) or none."""
+    views: int = 1
+    """Random views of each image; with several the image itself is shown too, with none only it."""
     head: str = "linear"
     """What stands on the encoder: mlp, linear or none."""
     classifier: str = "head"
-    """Who answers: the trained head, or nearest-mean of the features that the memory gives."""
+    """Who answers: the trained head, or one that is fitted to features of the memory."""
 
 
-class Replay(Learner):
+class Replay(Answering):
     """A network, a memory and an optimiser around the four words."""
 
     Config = ReplayConfig
     config: ReplayConfig
     learns_alone: ClassVar[bool] = True
     """Whether a stream batch is learnt from while the memory is still empty."""
-    instant: ClassVar[str] = "head"
-    """What the classifier that needs no fitting is called."""
 
     def __init__(self, config: ReplayConfig, problem: Problem) -> None:
         """Build the network from the seed; the memory's columns come with the first batch."""
         super().__init__(config, problem)
+        self.check_numbers()
         self.rng = {name: generator(problem.seed, name) for name in ("network", "views")}
-        network = build_network(
-            problem.encoder,
-            problem.input_shape,
-            problem.width,
-            config.head,
-            None if config.head == "none" else self.first_outputs(),
-            self.rng["network"],
-        )
-        self.network: Network = network.to(problem.device)
-        if self.memory_format is torch.channels_last:
-            self.network.to(memory_format=self.memory_format)  # type: ignore[call-overload]
+        self.network: Network = self.make_network()
         self.optimiser = make_optimiser(config, self.network.parameters())
         self.recipe = RECIPES[config.recipe](flip=problem.flip)
         self.memory: Memory = self.make_memory()
-        self.fitted: Classifier | None = None
         self.check_classifier()
+        ema = config.teacher == "ema"
+        self.teacher = Teacher(self.network, config.teacher_momentum) if ema else None
+        wants = isinstance(config, BoundaryConfig)
+        self.tasks = TaskCounter(config, problem.announced) if wants else None  # type: ignore[arg-type]
 
-    def check_classifier(self) -> None:
-        """Refuse a classifier that this method does not know or cannot feed."""
-        name = self.config.classifier
-        if name not in (self.instant, *CLASSIFIERS):
-            known = ", ".join((self.instant, *CLASSIFIERS))
-            raise SteradError(f"unknown classifier {name!r} for this method: known are {known}")
-        if name in CLASSIFIERS and not self.memory.capacity:
-            raise SteradError(
-                f"the classifier {name!r} is fitted to what the memory holds and this method keeps "
-                f"nothing: use {self.instant!r}"
-            )
+    def check_numbers(self) -> None:
+        """Refuse numbers that no method can have."""
+        config = self.config
+        for name, least in (("memory_batch", 1), ("memory_iterations", 1), ("views", 0)):
+            if getattr(config, name) < least:
+                raise SteradError(f"{name} {getattr(config, name)} is below {least}: give more")
+        if config.answers_by != "student" and config.teacher == "none":
+            raise SteradError(f"answers_by={config.answers_by} without a teacher: set teacher=ema")
+
+    @property
+    def classifier(self) -> str:
+        """Name of the classifier that answers."""
+        return self.config.classifier
 
     @property
     def memory_format(self) -> torch.memory_format:
@@ -93,6 +90,17 @@ class Replay(Learner):
         """Return the head's width before the first image: one output a declared class."""
         return self.problem.classes or 1
 
+    def make_network(self) -> Network:
+        """Return a network drawn from the seed, placed on the device."""
+        outputs = None if self.config.head == "none" else self.first_outputs()
+        problem, rng = self.problem, self.rng["network"]
+        network = build_network(
+            problem.encoder, problem.input_shape, problem.width, self.config.head, outputs, rng
+        ).to(problem.device)
+        if self.memory_format is torch.channels_last:
+            network.to(memory_format=self.memory_format)  # type: ignore[call-overload]
+        return network
+
     def make_memory(self) -> Memory:
         """Return an empty memory."""
         return Reservoir(self.problem.memory, generator(self.problem.seed, "memory"))
@@ -100,11 +108,12 @@ class Replay(Learner):
     def observe(self, batch: Batch) -> Tensor | None:
         """Retrieve, then loss, then step, then remember."""
         self.admit(batch)
-        retrieved = self.retrieve(batch)
         loss = None
-        if self.learns_alone or len(retrieved):
-            loss = self.loss(retrieved, batch)
-            self.step(loss)
+        for _ in range(self.config.memory_iterations):
+            retrieved = self.retrieve(batch)
+            if self.learns_alone or len(retrieved):
+                loss = self.loss(retrieved, batch) + self.lesson(retrieved, batch)
+                self.step(loss)
         self.remember(batch)
         return None if loss is None else loss.detach()
 
@@ -117,25 +126,46 @@ class Replay(Learner):
         """Return the loss of the retrieved and the stream batch."""
 
     def step(self, loss: Tensor) -> None:
-        """Move the weights against the gradient of `loss`."""
+        """Move the weights against the gradient of `loss`, and let the teacher follow."""
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
+        self.descend()
+
+    def descend(self) -> None:
+        """Take a step along the gradients that have been gathered."""
+        if self.config.clip is not None:
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip)
         self.optimiser.step()
+        if self.teacher is not None:
+            self.teacher.follow(self.network)
 
     def remember(self, batch: Batch) -> None:
         """Offer the raw stream batch to the memory."""
         self.memory.update(batch)
 
     def admit(self, batch: Batch) -> None:
-        """Check a batch at the door and widen the head for labels that exceed it."""
+        """Check a batch at the door, notice a new task, widen the head for labels beyond it."""
+        check_batch(batch, self.problem)
+        if self.tasks is not None and self.tasks.noticed(batch.y):
+            self.end_task()
         super().admit(batch)
         needed = int(self.seen[-1]) + 1
         if needed > self.network.outputs:
             self.widen(needed)
 
+    def boundary(self, event: Boundary) -> None:
+        """Hear the end of a task, if this method listens."""
+        if self.tasks is not None and self.tasks.announced():
+            self.end_task()
+
+    def end_task(self) -> None:
+        """Do what a method does when a task has ended; `seen` holds the classes up to it."""
+
     def widen(self, outputs: int) -> None:
         """Grow the head to `outputs`; old rows and their optimiser state stay as they are."""
         carry_over(self.optimiser, grow(self.network.head, outputs, self.rng["network"]))
+        if self.teacher is not None:
+            self.teacher.widen(self.network)
 
     def place(self, x: Tensor) -> Tensor:
         """Bring images to the network's device and memory format."""
@@ -147,73 +177,61 @@ class Replay(Learner):
         """Return one random view of placed images."""
         return self.place(self.recipe(x, self.rng["views"]))
 
+    def shown(self, x: Tensor) -> list[Tensor]:
+        """Return what is shown of placed images: one view, or several and the images themselves."""
+        views = [self.view(x) for _ in range(self.config.views)]
+        return views if len(views) == 1 else [*views, x]
+
     def forward(self, x: Tensor, unit: bool = False) -> Tensor:
         """Push placed images through the network in training and count them."""
         self.images += len(x)
         out: Tensor = self.network(x, unit=unit)
         return out
 
-    @contextmanager
-    def answering(self) -> Iterator[None]:
-        """Switch to evaluation mode without graphs, and back to training afterwards."""
-        self.network.eval()
-        try:
-            with torch.inference_mode():
-                yield
-        finally:
-            self.network.train()
+    def outputs(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return raw outputs of everything shown of a batch, in one pass, and their labels."""
+        shown = self.shown(self.place(batch.x))
+        p = self.forward(torch.cat(shown))
+        return p, batch.y.repeat(len(shown)).to(p.device)
 
-    def decide(self, p: Tensor) -> Tensor:
-        """Return scores of the seen classes from raw head outputs p: (n, outputs)."""
-        return p[:, self.seen]
+    def representations(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return unit-length outputs of everything shown, a pass each, and their labels."""
+        shown = self.shown(self.place(batch.x))
+        z = torch.cat([self.forward(x, unit=True) for x in shown])
+        return z, batch.y.repeat(len(shown)).to(z.device)
 
-    def instant_scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return scores of the weights as they are: answers are among the seen classes only."""
-        check_inputs(x, self.problem)
-        with self.answering():
-            return self.decide(self.network(self.place(x)).cpu()), self.seen
+    def lesson(self, retrieved: Batch, batch: Batch) -> Tensor | float:
+        """Return the distance to the teacher on a view of both batches and on both as they are."""
+        if self.teacher is None:
+            return 0.0
+        x = self.place(Batch.joined(retrieved, batch).x)
+        view = self.view(x)
+        taught = self.teacher(view)
+        distances = [self.distance(taught, self.forward(shown)) for shown in (view, x)]
+        return self.config.teacher_weight * (distances[0] + distances[1]) / 2
 
-    def remembered(self) -> list[tuple[Tensor, Tensor]]:
-        """Return raw features and labels of everything in memory, in storage order."""
-        if len(self.memory) == 0:
-            raise SteradError(
-                "nothing is remembered yet: observe a batch before asking for answers"
-            )
-        with self.answering():
-            return [
-                (self.network.features(self.place(kept.x)), kept.y.to(self.problem.device))
-                for kept in self.memory.everything()
-            ]
+    def distance(self, taught: Tensor, learnt: Tensor) -> Tensor:
+        """Return how far raw outputs are from the teacher's: (n, outputs) both."""
+        return distillation(taught, learnt, self.config.teacher_temperature)
 
-    def consolidate(self) -> None:
-        """Fit the classifier to unit-length features of the memory, if it is one that is fitted."""
-        if self.config.classifier in CLASSIFIERS:
-            pairs = ((F.normalize(h), y) for h, y in self.remembered())
-            self.fitted = CLASSIFIERS[self.config.classifier].fit(pairs)
-
-    def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return scores of the fitted classifier, or of the weights as they are."""
-        if self.config.classifier == self.instant:
-            return self.instant_scores(x)
-        if self.fitted is None:
-            raise SteradError("no classifier is fitted yet: consolidate before asking for answers")
-        check_inputs(x, self.problem)
-        with self.answering():
-            h = self.network.features(self.place(x), unit=True)
-            return self.fitted.scores(h).cpu(), self.fitted.labels.cpu()
-
-    def memory_counts(self, classes: int) -> Tensor | None:
-        """Return how many images of each class are kept."""
-        return self.memory.class_counts(classes) if self.memory.capacity else None
+    def answering_network(self) -> Network:
+        """Return the student, its teacher or their average, as configured."""
+        if self.teacher is None or self.config.answers_by == "student":
+            return self.network
+        if self.config.answers_by == "teacher":
+            return self.teacher.network
+        return self.teacher.averaged(self.network)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return weights, optimiser, memory and the states of all generators."""
+        """Return weights, optimiser, memory, teacher, tasks and the states of all generators."""
         return super().state_dict() | {
             "outputs": self.network.outputs,
             "network": self.network.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "memory": self.memory.state_dict(),
             "rng": {name: rng.get_state() for name, rng in self.rng.items()},
+            "teacher": None if self.teacher is None else self.teacher.network.state_dict(),
+            "tasks": None if self.tasks is None else self.tasks.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -227,3 +245,7 @@ class Replay(Learner):
         self.memory.load_state_dict(state["memory"])
         for name, rng in self.rng.items():
             rng.set_state(state["rng"][name])
+        if self.teacher is not None:
+            self.teacher.network.load_state_dict(state["teacher"])
+        if self.tasks is not None:
+            self.tasks.load_state_dict(state["tasks"])

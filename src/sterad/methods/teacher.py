@@ -1,0 +1,99 @@
+"""The momentum teacher: a slow copy of the student that any replay method can learn from.
+
+Nicolas Michel, Maorong Wang, Ling Xiao, Toshihiko Yamasaki: Rethinking Momentum Knowledge
+Distillation in Online Continual Learning. ICML 2024, https://arxiv.org/abs/2309.02870
+
+After each step θ_T ← m θ_T + (1 - m) θ_S. What differs from the released code: the teacher starts
+as a copy of the student instead of almost zero; running statistics of BatchNorm follow as the
+weights do, and the teacher is in evaluation mode; only distillation is added to a method's loss,
+not a further cross-entropy.
+"""
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from sterad.encoders import Network
+from sterad.encoders.heads import last_layer
+from sterad.errors import SteradError
+
+
+@dataclass(frozen=True)
+class TeacherConfig:
+    """Whether and how a momentum teacher is learnt from."""
+
+    teacher: Literal["none", "ema"] = "none"
+    """ema adds distillation from a momentum teacher to the loss."""
+    teacher_momentum: float = 0.99
+    """Share of itself that the teacher keeps at each step, in [0, 1)."""
+    teacher_weight: float = 5.5
+    """Weight of the distillation."""
+    teacher_temperature: float = 4.0
+    """Temperature of the distilled posteriors."""
+    answers_by: Literal["student", "teacher", "average"] = "student"
+    """Whose weights answer: the student's, the teacher's or their average."""
+
+
+class Teacher:
+    """A network that follows another one slowly and has no gradients."""
+
+    def __init__(self, student: Network, momentum: float) -> None:
+        """Start as a copy."""
+        if not 0 <= momentum < 1:
+            raise SteradError(
+                f"teacher_momentum {momentum} is outside [0, 1): 1 would never learn, 0 copies"
+            )
+        self.network = deepcopy(student).eval().requires_grad_(False)
+        self.momentum = momentum
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return raw outputs for placed images, without a graph."""
+        with torch.no_grad():
+            out: Tensor = self.network(x)
+            return out
+
+    @torch.no_grad()
+    def follow(self, student: Network) -> None:
+        """Move towards the student: weights and running statistics; counters are copied."""
+        theirs = student.state_dict()
+        for name, mine in self.network.state_dict().items():
+            if mine.is_floating_point():
+                mine.lerp_(theirs[name], 1 - self.momentum)
+            else:
+                mine.copy_(theirs[name])
+
+    @torch.no_grad()
+    def widen(self, student: Network) -> None:
+        """Take new rows of the student's head as they are; old rows stay the teacher's."""
+        mine, theirs = last_layer(self.network.head), last_layer(student.head)
+        if mine is None or theirs is None:
+            return
+        for name, old in list(mine.named_parameters(recurse=False)):
+            new = theirs.get_parameter(name).detach().clone()
+            new[: len(old)] = old
+            setattr(mine, name, torch.nn.Parameter(new, requires_grad=False))
+        mine.out_features = theirs.out_features
+
+    @torch.no_grad()
+    def averaged(self, student: Network) -> Network:
+        """Return a network with the mean of both weights and the student's running statistics."""
+        between = deepcopy(student)
+        for mine, theirs in zip(between.parameters(), self.network.parameters(), strict=True):
+            mine.lerp_(theirs, 0.5)
+        return between
+
+
+def distillation(taught: Tensor, learnt: Tensor, temperature: float) -> Tensor:
+    """Return T² KL(softmax(taught / T) || softmax(learnt / T)), mean over rows of logits: (n, k).
+
+    >>> t = torch.tensor([[2.0, 0.0]])
+    >>> distillation(t, t, 4.0).item()
+    0.0
+    """
+    wanted = F.log_softmax(taught / temperature, dim=1)
+    given = F.log_softmax(learnt / temperature, dim=1)
+    return F.kl_div(given, wanted, reduction="batchmean", log_target=True) * temperature**2
