@@ -9,7 +9,7 @@ from sterad.errors import SteradError
 
 
 def test_the_encoders_have_names() -> None:
-    assert list(ENCODERS) == ["mlp", "resnet18", "resnet18-7x7"]
+    assert list(ENCODERS) == ["mlp", "preact-resnet18", "resnet18", "resnet18-7x7"]
 
 
 @pytest.mark.parametrize("name", list(ENCODERS))
@@ -28,7 +28,7 @@ def test_wrong_shapes_are_refused(name: str, shape: tuple[int, ...], sentence: s
         ENCODERS[name](shape, 2)
 
 
-@pytest.mark.parametrize("name", ["resnet18", "resnet18-7x7"])
+@pytest.mark.parametrize("name", ["resnet18", "resnet18-7x7", "preact-resnet18"])
 def test_a_resnet_refuses_vectors_and_tiny_images(name: str) -> None:
     with pytest.raises(SteradError, match="use the mlp encoder"):
         ENCODERS[name]((64,), 2)

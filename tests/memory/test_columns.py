@@ -55,6 +55,32 @@ def test_neither_side_holds_on_to_the_others_memory() -> None:
     torch.testing.assert_close(columns.read(SLOTS).x, kept[ROWS], rtol=0, atol=0)
 
 
+def test_extra_vectors_may_become_longer_and_old_rows_end_in_zeros() -> None:
+    columns = written(batch(logits=torch.tensor([[1.0, 2.0], [3.0, 4.0]])))
+    longer = batch(logits=torch.full((2, 3), 5.0))
+    columns.admit(longer)
+    columns.write(longer, torch.tensor([0]), torch.tensor([1]))
+    back = columns.read(torch.arange(4))
+    assert back.extra["logits"].tolist() == [[3, 4, 0], [5, 5, 5], [1, 2, 0], [0, 0, 0]]
+    assert back.y.tolist() == [8, 7, 7, 0]
+    again = Columns(4)
+    again.load_state_dict(columns.state_dict(4))
+    torch.testing.assert_close(again.read(torch.arange(4)).extra["logits"], back.extra["logits"])
+
+
+def test_what_is_refused_widens_nothing() -> None:
+    columns = written(batch(logits=torch.ones(2, 2), task=torch.tensor([1, 2])))
+    with pytest.raises(SteradError, match="task"):
+        columns.admit(batch(logits=torch.ones(2, 3)))
+    assert columns.state_dict(4)["logits"].shape == (4, 2)
+
+
+@pytest.mark.parametrize("row", [(1,), (2, 2), ()])
+def test_rows_that_are_not_longer_vectors_are_refused(row: tuple[int, ...]) -> None:
+    with pytest.raises(SteradError, match=r"logits \(2,\) float32 and the batch has"):
+        written(batch(logits=torch.ones(2, 2))).admit(batch(logits=torch.ones(2, *row)))
+
+
 @pytest.mark.parametrize(
     ("other", "sentence"),
     [
@@ -73,3 +99,14 @@ def test_a_batch_of_other_columns_gets_a_sentence(other: Batch, sentence: str) -
 def test_no_capacity_gets_a_sentence(capacity: int) -> None:
     with pytest.raises(SteradError, match=f"memory {capacity} .* at least 1.*finetune"):
         Columns(capacity)
+
+
+def test_more_room_keeps_what_was_there() -> None:
+    given = batch(logits=torch.ones(2, 5))
+    columns = written(given)
+    columns.grow(9)
+    assert columns.capacity == 9
+    assert {len(column) for column in columns.state_dict(20).values()} == {9}
+    back = columns.read(SLOTS)
+    torch.testing.assert_close(back.x, given.x[ROWS], rtol=0, atol=0)
+    assert back.y.tolist() == [8, 7]

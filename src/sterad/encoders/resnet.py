@@ -4,6 +4,8 @@ He et al., Deep Residual Learning for Image Recognition, https://arxiv.org/abs/1
 map is pooled in windows of 4 × 4, not globally: larger images have more features.
 """
 
+from collections.abc import Callable
+
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -19,9 +21,9 @@ class BasicBlock(nn.Module):
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         """Map `inputs` channels to `outputs`, and divide the side by `stride`."""
         super().__init__()
-        self.conv1 = _conv3x3(inputs, outputs, stride)
+        self.conv1 = conv3x3(inputs, outputs, stride)
         self.norm1 = BatchNorm(outputs)
-        self.conv2 = _conv3x3(outputs, outputs, 1)
+        self.conv2 = conv3x3(outputs, outputs, 1)
         self.norm2 = BatchNorm(outputs)
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
@@ -46,15 +48,8 @@ class ResNet18(Encoder):
         check_width(width)
         channels, side, _ = input_shape
         self.stem = _large_stem(channels, width) if large_stem else _small_stem(channels, width)
-        self.stages = nn.Sequential(
-            _stage(width, width, 1),
-            _stage(width, 2 * width, 2),
-            _stage(2 * width, 4 * width, 2),
-            _stage(4 * width, 8 * width, 2),
-        )
-        last = -(-side // (32 if large_stem else 8))
-        self.pool = min(POOL, last)
-        self.features = 8 * width * (last // self.pool) ** 2
+        self.stages = four_stages(BasicBlock, width)
+        self.pool, self.features = pooling(-(-side // (32 if large_stem else 8)), width)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (n, features) for x: (n, c, s, s)."""
@@ -73,18 +68,30 @@ def resnet18_7x7(input_shape: tuple[int, ...], width: int) -> Encoder:
     return ResNet18(input_shape, width, large_stem=True)
 
 
-def _conv3x3(inputs: int, outputs: int, stride: int) -> nn.Conv2d:
+def conv3x3(inputs: int, outputs: int, stride: int) -> nn.Conv2d:
+    """Return a 3 × 3 convolution without bias that divides the side by `stride`."""
     return nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
 
 
+def four_stages(block: Callable[[int, int, int], nn.Module], width: int) -> nn.Sequential:
+    """Return eight blocks, two of each width; each width but the first halves the side."""
+    stages, inputs = [], width
+    for outputs, stride in ((width, 1), (2 * width, 2), (4 * width, 2), (8 * width, 2)):
+        stages.append(nn.Sequential(block(inputs, outputs, stride), block(outputs, outputs, 1)))
+        inputs = outputs
+    return nn.Sequential(*stages)
+
+
+def pooling(side: int, width: int) -> tuple[int, int]:
+    """Return the pooling window on last maps of `side`, and how many features that leaves."""
+    window = min(POOL, side)
+    return window, 8 * width * (side // window) ** 2
+
+
 def _small_stem(channels: int, width: int) -> nn.Sequential:
-    return nn.Sequential(_conv3x3(channels, width, 1), BatchNorm(width), nn.ReLU())
+    return nn.Sequential(conv3x3(channels, width, 1), BatchNorm(width), nn.ReLU())
 
 
 def _large_stem(channels: int, width: int) -> nn.Sequential:
     conv = nn.Conv2d(channels, width, 7, stride=2, padding=3, bias=False)
     return nn.Sequential(conv, BatchNorm(width), nn.ReLU(), nn.MaxPool2d(3, 2, padding=1))
-
-
-def _stage(inputs: int, outputs: int, stride: int) -> nn.Sequential:
-    return nn.Sequential(BasicBlock(inputs, outputs, stride), BasicBlock(outputs, outputs, 1))

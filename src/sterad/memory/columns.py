@@ -9,15 +9,18 @@ from sterad.errors import SteradError
 from sterad.streams import Batch
 from sterad.streams.pixels import to_bytes, to_unit
 
-Layout = dict[str, tuple[tuple[int, ...], torch.dtype]]
-"""Shape of one row and type of each column, by name."""
+Row = tuple[tuple[int, ...], torch.dtype]
+"""Shape of one row of a column, and its type."""
+Layout = dict[str, Row]
+"""The rows of all columns, by name."""
 
 
 class Columns:
     """The storage of a memory: `x`, `y` and the extra columns of the batches, on the CPU.
 
     The first batch written decides the columns. Images (n, c, h, w) are kept as uint8, which is
-    exact for images that were bytes before; all else keeps its type.
+    exact for images that were bytes before; all else keeps its type. Extra columns of vectors grow
+    with wider ones, as logits do with the head: what was kept before ends in zeros.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -32,15 +35,18 @@ class Columns:
         self._layout: Layout = {}
 
     def admit(self, batch: Batch) -> None:
-        """Make the columns for the first batch, and refuse a later one that does not fit them."""
+        """Make the columns for the first batch, widen them for later ones, or refuse those."""
         layout = {name: _stored(name, column) for name, column in _named(batch).items()}
         if not self._columns:
             self._allocate(layout)
-        if layout != self._layout:
+        wider = {name: layout[name] for name in batch.extra if self._grows(name, layout[name])}
+        if layout != self._layout | wider:
             raise SteradError(
                 f"the memory holds {_told(self._layout)} and the batch has {_told(layout)}: "
                 "give every batch the same columns and shapes, or start a new memory"
             )
+        for name, row in wider.items():
+            self._widen(name, row)
 
     def write(self, batch: Batch, chosen: Tensor, slots: Tensor) -> None:
         """Put the `chosen` samples of an admitted batch into `slots`, which must not repeat."""
@@ -59,6 +65,13 @@ class Columns:
         """Return the labels of the first `filled` slots."""
         return self._columns["y"][:filled] if self._columns else torch.empty(0, dtype=torch.int64)
 
+    def grow(self, capacity: int) -> None:
+        """Make room for `capacity` samples, more than before; what is kept keeps its slot."""
+        kept, self.capacity = self._columns, capacity
+        self._allocate(self._layout)
+        for name, column in kept.items():
+            self._columns[name][: len(column)] = column
+
     def state_dict(self, filled: int) -> dict[str, Tensor]:
         """Return copies of the columns, cut to the first `filled` slots."""
         return {name: column[:filled].clone() for name, column in self._columns.items()}
@@ -68,6 +81,18 @@ class Columns:
         self._allocate({name: (tuple(c.shape[1:]), c.dtype) for name, c in state.items()})
         for name, column in state.items():
             self._columns[name][: len(column)] = column
+
+    def _grows(self, name: str, row: Row) -> bool:
+        """Return whether rows like `row` are vectors as the column has, only longer."""
+        (shape, dtype), (old, kept) = row, self._layout.get(name, row)
+        return dtype == kept and len(shape) == len(old) == 1 and shape > old
+
+    def _widen(self, name: str, row: Row) -> None:
+        """Let a column have longer rows, at the cost of one copy."""
+        old = self._columns[name]
+        self._columns[name] = torch.zeros((self.capacity, *row[0]), dtype=row[1])
+        self._columns[name][:, : old.shape[1]] = old
+        self._layout[name] = row
 
     def _allocate(self, layout: Layout) -> None:
         """Make the columns, and write them so that their pages are resident from the start."""
@@ -84,7 +109,7 @@ def _named(batch: Batch) -> dict[str, Tensor]:
     return {"x": batch.x, "y": batch.y, **batch.extra}
 
 
-def _stored(name: str, values: Tensor) -> tuple[tuple[int, ...], torch.dtype]:
+def _stored(name: str, values: Tensor) -> Row:
     pixels = name == "x" and values.ndim == 4 and values.is_floating_point()
     return tuple(values.shape[1:]), torch.uint8 if pixels else values.dtype
 

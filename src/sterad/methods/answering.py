@@ -21,8 +21,8 @@ class Answering(Learner):
 
     network: Network
     memory: Memory
-    instant: ClassVar[str] = "head"
-    """What the classifier that needs no fitting is called."""
+    instant: ClassVar[str | None] = "head"
+    """What the classifier that needs no fitting is called; None if no output stands for a class."""
     fitted: Classifier | None = None
 
     @property
@@ -40,10 +40,11 @@ class Answering(Learner):
 
     def check_classifier(self) -> None:
         """Refuse a classifier that this method does not know or cannot feed."""
-        if self.classifier not in (self.instant, *CLASSIFIERS):
-            known = ", ".join((self.instant, *CLASSIFIERS))
+        known = [*filter(None, [self.instant]), *CLASSIFIERS]
+        if self.classifier not in known:
             raise SteradError(
-                f"unknown classifier {self.classifier!r} for this method: known are {known}"
+                f"unknown classifier {self.classifier!r} for this method: "
+                f"known are {', '.join(known)}"
             )
         if self.classifier in CLASSIFIERS and not self.memory.capacity:
             raise SteradError(
@@ -67,7 +68,13 @@ class Answering(Learner):
         return p[:, self.seen]
 
     def instant_scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return scores of the weights as they are: answers are among the seen classes only."""
+        """Return scores of the weights as they are: answers are among the seen classes only.
+
+        Where no output stands for a class, the classifier is fitted anew, a pass over the memory.
+        """
+        if self.instant is None:
+            self.consolidate()
+            return self.scores(x)
         check_inputs(x, self.problem)
         with self.answering() as network:
             return self.decide(network(self.place(x)).cpu()), self.seen

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from sterad.errors import SteradError
 from sterad.losses.posterior import likelihood_loss, posterior_loss
 from sterad.methods.head_retraining import retrain
-from sterad.methods.learner import check_inputs
+from sterad.methods.learner import check_inputs, check_positive
 from sterad.methods.problem import Problem
 from sterad.methods.replay import Replay, ReplayConfig
 from sterad.sphere import SphericalLaw, kernel
@@ -62,13 +62,13 @@ class FixedDirections(Replay):
     Config = FixedDirectionsConfig
     config: FixedDirectionsConfig
     learns_alone = False
+    shows_raw = True
     instant = "nearest-direction"
     law: ClassVar[type[SphericalLaw]]
 
     def __init__(self, config: FixedDirectionsConfig, problem: Problem) -> None:
         """Check the numbers that only this family has."""
-        if not config.variance > 0:
-            raise SteradError(f"variance {config.variance} is not above 0: give a positive number")
+        check_positive(config, "variance")
         if config.retrain_head and config.classifier != "nearest-direction":
             raise SteradError(
                 "retrain_head changes nothing for nearest-mean, which throws the head away: "
@@ -85,10 +85,6 @@ class FixedDirections(Replay):
         """Return the loss summed over images and views."""
         z, labels = self.representations(Batch.joined(retrieved, batch))
         return self.objective(z, labels)
-
-    def shown(self, x: Tensor) -> list[Tensor]:
-        """Return the random views of x and, last, x itself."""
-        return [*(self.view(x) for _ in range(self.config.views)), x]
 
     def objective(self, z: Tensor, labels: Tensor) -> Tensor:
         """Return the summed loss of z: (n, d) unit rows."""

@@ -17,6 +17,10 @@ class Learner(ABC):
 
     Config: ClassVar[type[Any]]
     """The frozen dataclass of the method's own fields."""
+    final_only: ClassVar[bool] = False
+    """Whether answers are worth their price at the end of the stream only."""
+    answers_at_once: ClassVar[bool] = True
+    """Whether `instant_scores` can be asked right after a batch, without a consolidation."""
 
     def __init__(self, config: Any, problem: Problem) -> None:
         """Keep what was chosen; no class has been seen, no image shown to the network."""
@@ -26,6 +30,9 @@ class Learner(ABC):
         """Labels seen so far, ascending."""
         self.images = 0
         """Images pushed through the network in training, all views counted."""
+        self.consolidation_images = 0
+        """Images pushed through networks in the trainings of `consolidate()`, by this object alone:
+        not in the state, as answering does not change what is learnt."""
 
     @abstractmethod
     def observe(self, batch: Batch) -> Tensor | None:
@@ -111,6 +118,15 @@ def check_shape(shape: tuple[int, ...], problem: Problem) -> None:
             f"the images have shape {shape} and the network was built for "
             f"{problem.input_shape}: bring every image to one number of channels and one size"
         )
+
+
+def check_positive(config: Any, *names: str) -> None:
+    """Refuse fields of a config that are not above 0."""
+    for name in names:
+        if not getattr(config, name) > 0:
+            raise SteradError(
+                f"{name} {getattr(config, name)} is not above 0: give a positive number"
+            )
 
 
 METHODS: Registry[type[Learner]] = Registry("method", "sterad.methods")

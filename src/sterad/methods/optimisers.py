@@ -17,9 +17,11 @@ class OptimiserConfig:
     lr: float = 0.01
     """Learning rate."""
     optimiser: Literal["adam", "sgd"] = "sgd"
-    """Adam with betas 0.9 and 0.999, or stochastic gradient descent."""
+    """Adam, or stochastic gradient descent."""
     momentum: float = 0.9
-    """Momentum of SGD; Adam has its own."""
+    """Momentum of SGD; Adam's is 0.9 always."""
+    second_moment: float = 0.999
+    """What Adam keeps of its mean of squared gradients at each step, in [0, 1)."""
     weight_decay: float = 0.0
     """L2 penalty added to the gradient."""
     clip: float | None = None
@@ -34,8 +36,13 @@ def make_optimiser(
         raise SteradError(f"lr {config.lr} is not above 0: give a positive learning rate")
     if config.clip is not None and not config.clip > 0:
         raise SteradError(f"clip {config.clip} is not above 0: give a positive norm, or none")
+    if not 0 <= config.second_moment < 1:
+        raise SteradError(f"second_moment {config.second_moment} is outside [0, 1): 0.999 is usual")
     if config.optimiser == "adam":
-        return torch.optim.Adam(parameters, lr=config.lr, weight_decay=config.weight_decay)
+        betas = (0.9, config.second_moment)
+        return torch.optim.Adam(
+            parameters, lr=config.lr, betas=betas, weight_decay=config.weight_decay
+        )
     if config.optimiser == "sgd":
         return torch.optim.SGD(
             parameters, lr=config.lr, momentum=config.momentum, weight_decay=config.weight_decay

@@ -38,7 +38,7 @@ class ReplayConfig(OptimiserConfig, TeacherConfig):
     views: int = 1
     """Random views of each image; with several the image itself is shown too, with none only it."""
     head: str = "linear"
-    """What stands on the encoder: mlp, linear or none."""
+    """What stands on the encoder: mlp, linear, cosine or none."""
     classifier: str = "head"
     """Who answers: the trained head, or one that is fitted to features of the memory."""
 
@@ -50,6 +50,10 @@ class Replay(Answering):
     config: ReplayConfig
     learns_alone: ClassVar[bool] = True
     """Whether a stream batch is learnt from while the memory is still empty."""
+    shows_raw: ClassVar[bool] = False
+    """Whether the images themselves are shown beside a single view too, not only beside several."""
+    single_view: ClassVar[bool] = False
+    """Whether the loss is made for one random view of each image, so that `views` must be 1."""
 
     def __init__(self, config: ReplayConfig, problem: Problem) -> None:
         """Build the network from the seed; the memory's columns come with the first batch."""
@@ -72,6 +76,8 @@ class Replay(Answering):
         for name, least in (("memory_batch", 1), ("memory_iterations", 1), ("views", 0)):
             if getattr(config, name) < least:
                 raise SteradError(f"{name} {getattr(config, name)} is below {least}: give more")
+        if self.single_view and config.views != 1:
+            raise SteradError(f"views {config.views} for a loss that takes one view: leave views=1")
         if config.answers_by != "student" and config.teacher == "none":
             raise SteradError(f"answers_by={config.answers_by} without a teacher: set teacher=ema")
 
@@ -150,7 +156,7 @@ class Replay(Answering):
             self.end_task()
         super().admit(batch)
         needed = int(self.seen[-1]) + 1
-        if needed > self.network.outputs:
+        if self.instant is not None and needed > self.network.outputs:
             self.widen(needed)
 
     def boundary(self, event: Boundary) -> None:
@@ -178,9 +184,9 @@ class Replay(Answering):
         return self.place(self.recipe(x, self.rng["views"]))
 
     def shown(self, x: Tensor) -> list[Tensor]:
-        """Return what is shown of placed images: one view, or several and the images themselves."""
+        """Return the views of placed images and, last, the images; a single view may go alone."""
         views = [self.view(x) for _ in range(self.config.views)]
-        return views if len(views) == 1 else [*views, x]
+        return views if len(views) == 1 and not self.shows_raw else [*views, x]
 
     def forward(self, x: Tensor, unit: bool = False) -> Tensor:
         """Push placed images through the network in training and count them."""

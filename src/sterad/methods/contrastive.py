@@ -1,0 +1,59 @@
+"""Contrastive replay: what SCR and LUMP share, a projection in which no output stands for a class.
+
+Rows of unit length are compared with one another, so the head is a projection of fixed width, and
+answers come from the nearest class mean of unit-length encoder features, the head thrown away. A
+teacher is followed by the angle: the distance is the mean of 1 - cosine of both projections.
+"""
+
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from sterad.losses.supervised_contrastive import supervised_contrastive_loss
+from sterad.methods.learner import check_positive
+from sterad.methods.replay import Replay, ReplayConfig
+from sterad.streams import Batch
+
+
+@dataclass(frozen=True)
+class ContrastiveConfig(ReplayConfig):
+    """The released settings of SCR, the same for all datasets."""
+
+    lr: float = 0.01
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    head: str = "mlp"
+    projection: int = 128
+    """Width of the projection; it does not grow with the classes."""
+    temperature: float = 0.07
+    """What cosines are divided by."""
+    classifier: str = "nearest-mean"
+    """Who answers, fitted to features of the memory; the head cannot."""
+
+
+class Contrastive(Replay):
+    """Pull together what belongs together, push apart the rest."""
+
+    Config = ContrastiveConfig
+    config: ContrastiveConfig
+    learns_alone = False
+    instant = None
+
+    def check_numbers(self) -> None:
+        """Refuse a temperature that is not above 0."""
+        super().check_numbers()
+        check_positive(self.config, "temperature")
+
+    def first_outputs(self) -> int:
+        """Return the projection's width."""
+        return self.config.projection
+
+    def contrast(self, batch: Batch) -> Tensor:
+        """Return the mean contrastive loss of everything shown of a batch."""
+        z, labels = self.representations(batch)
+        return supervised_contrastive_loss(z, labels, self.config.temperature)
+
+    def distance(self, taught: Tensor, learnt: Tensor) -> Tensor:
+        """Return the mean of 1 - cosine between the teacher's projections and these."""
+        return 1 - F.cosine_similarity(taught, learnt).mean()

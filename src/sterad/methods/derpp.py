@@ -1,0 +1,82 @@
+"""DER++: dark experience replay, which also remembers what the network used to answer.
+
+Pietro Buzzega, Matteo Boschini, Angelo Porrello, Davide Abati, Simone Calderara: Dark Experience
+for General Continual Learning: a Strong, Simple Baseline. NeurIPS 2020,
+https://arxiv.org/abs/2004.07211
+
+For each stream batch B, each item in a view and a forward pass of its own:
+  1. o = logits of B, L = cross-entropy of o;
+  2. retrieve M' with the logits stored, L += alpha · mean squared distance of its logits to those;
+  3. retrieve M'' independently, L += beta · its cross-entropy; an empty memory leaves 2 and 3 out;
+  4. step on L, then offer the raw images of B to the reservoir with o, the logits before the step.
+
+What differs from the released code: crops are drawn for each image; several views work: o is that
+of the first one, and all views of M' are pulled to what is stored; the head may grow: logits stored
+before are compared over the outputs that there were; answers are among the classes seen.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from sterad.errors import SteradError
+from sterad.losses.logit_replay import logit_replay_loss
+from sterad.methods.learner import METHODS
+from sterad.methods.replay import Replay, ReplayConfig
+from sterad.streams import Batch
+
+
+@dataclass(frozen=True)
+class DERppConfig(ReplayConfig):
+    """The released settings, the same for all datasets."""
+
+    lr: float = 0.03
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    recipe: str = "partial"
+    alpha: float = 0.2
+    """Weight of the distance to the logits stored."""
+    beta: float = 1.0
+    """Weight of the cross-entropy of the memory."""
+
+
+@METHODS.register("derpp", alias=("der++",))
+class DERpp(Replay):
+    """Cross-entropy on the stream, logit replay and cross-entropy on two draws from memory."""
+
+    Config = DERppConfig
+    config: DERppConfig
+    before: Tensor
+    """Logits of the stream batch before the step on it: (n, outputs)."""
+
+    def check_numbers(self) -> None:
+        """Refuse weights below zero, which would reward drifting and forgetting."""
+        super().check_numbers()
+        for name, weight in (("alpha", self.config.alpha), ("beta", self.config.beta)):
+            if not weight >= 0:
+                raise SteradError(f"{name} {weight} is not a weight: give 0 or more")
+
+    def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
+        """Return the mean losses of the stream and, once there is a memory, of two draws."""
+        logits, labels = self.outputs(batch)
+        self.before = logits[: len(batch)].detach()
+        loss = F.cross_entropy(logits, labels)
+        if len(retrieved):
+            loss = loss + self.config.alpha * self.drift(retrieved)
+            again = self.retrieve(batch)
+            loss = loss + self.config.beta * F.cross_entropy(*self.outputs(again))
+        return loss
+
+    def drift(self, kept: Batch) -> Tensor:
+        """Return the mean squared distance of logits to those that were stored with the images."""
+        logits, _ = self.outputs(kept)
+        kept, shown = kept.to(logits.device), len(logits) // len(kept)
+        stored, widths = kept.extra["logits"], kept.extra["outputs"]
+        return logit_replay_loss(logits, stored.repeat(shown, 1), widths.repeat(shown))
+
+    def remember(self, batch: Batch) -> None:
+        """Offer the raw stream batch with the logits that it had, and how many those are."""
+        outputs = torch.full((len(batch),), self.before.shape[1])
+        self.memory.update(Batch(batch.x, batch.y, {"logits": self.before, "outputs": outputs}))

@@ -1,0 +1,51 @@
+"""ER-ACE: replay in which the stream does not push down the classes that it does not show.
+
+Lucas Caccia, Rahaf Aljundi, Nader Asadi, Tinne Tuytelaars, Joelle Pineau, Eugene Belilovsky: New
+Insights on Reducing Abrupt Representation Change in Online Continual Learning. ICLR 2022,
+https://arxiv.org/abs/2203.03798
+
+For each stream batch B:
+  1. retrieve M from memory, which is empty at first;
+  2. L = cross-entropy of a view of B, without the classes that were seen before and are not in B;
+  3. L += cross-entropy of a view of M over all outputs, in a forward pass of its own;
+  4. step on L, then offer B to the reservoir.
+
+What differs from the released code: the classes never seen, which take part in 2, are looked for
+among all outputs of the head (there among as many as the batch has images); crops are drawn for
+each image; answers are among the classes seen.
+"""
+
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from sterad.losses.asymmetric_cross_entropy import asymmetric_cross_entropy
+from sterad.methods.learner import METHODS
+from sterad.methods.replay import Replay, ReplayConfig
+from sterad.streams import Batch
+
+
+@dataclass(frozen=True)
+class ERACEConfig(ReplayConfig):
+    """The released settings, the same for all datasets."""
+
+    lr: float = 0.001
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+    recipe: str = "partial"
+
+
+@METHODS.register("er-ace", alias=("erace",))
+class ERACE(Replay):
+    """Asymmetric cross-entropy on the stream, plain on the memory."""
+
+    Config = ERACEConfig
+
+    def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
+        """Return the sum of both mean losses; the memory's is missing while it is empty."""
+        logits, labels = self.outputs(batch)
+        loss = asymmetric_cross_entropy(logits, labels, self.seen.to(logits.device))
+        if len(retrieved):
+            loss = loss + F.cross_entropy(*self.outputs(retrieved))
+        return loss

@@ -1,0 +1,83 @@
+"""LUMP: lifelong unsupervised mixup, which learns from mixtures of old and new without labels.
+
+Divyam Madaan, Jaehong Yoon, Yuanchun Li, Yunxin Liu, Sung Ju Hwang: Representational Continuity for
+Unsupervised Continual Learning. ICLR 2022, https://arxiv.org/abs/2110.06976
+
+For each stream batch B:
+  1. retrieve a partner from memory for each image; nothing is learnt while the memory is empty;
+  2. x = λ new + (1 - λ) old with one λ from Beta(α, α), α = 0.4;
+  3. show two random views of x, each in a forward pass of its own; z = unit-length projection;
+  4. step on the SimCLR loss: the views of one mixture together, all others apart;
+  5. offer B to the reservoir. Labels are used by the classifier alone, from the memory.
+
+The AAAI 2024 code draws 64 images and mixes the first |B| of them; here |B| are drawn, the same
+law once the memory holds 64, and before that not always the oldest images. It released no
+configuration: optimiser, temperature and projection are SCR's, by our choice.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from sterad.errors import SteradError
+from sterad.methods.contrastive import Contrastive, ContrastiveConfig
+from sterad.methods.learner import METHODS, check_positive
+from sterad.methods.problem import Problem
+from sterad.seeds import generator
+from sterad.sphere.draw import gamma
+from sterad.streams import Batch
+
+
+@dataclass(frozen=True)
+class LUMPConfig(ContrastiveConfig):
+    """SCR's settings, as none were released, and the paper's mixtures."""
+
+    views: int = 2
+    """Random views of each mixture, at least two; the mixture itself is not shown."""
+    memory_batch: int = 64
+    """Most partners drawn for a stream batch; one an image is enough."""
+    alpha: float = 0.4
+    """Shape of the law of λ: below 1 mixtures are mostly of one image, above 1 of both."""
+
+
+@METHODS.register("lump")
+class LUMP(Contrastive):
+    """SimCLR on mixtures of stream and memory."""
+
+    Config = LUMPConfig
+    config: LUMPConfig
+
+    def __init__(self, config: LUMPConfig, problem: Problem) -> None:
+        """Give the mixtures a generator of their own."""
+        super().__init__(config, problem)
+        self.rng["mixtures"] = generator(problem.seed, "mixtures")
+
+    def check_numbers(self) -> None:
+        """Refuse a single view, which has nothing to agree with, and a law that is none."""
+        super().check_numbers()
+        check_positive(self.config, "alpha")
+        if self.config.views < 2:
+            raise SteradError(
+                f"views {self.config.views} leave a mixture alone without labels: give 2 or more"
+            )
+
+    def retrieve(self, batch: Batch) -> Batch:
+        """Return a partner for each image of the stream batch."""
+        return self.memory.sample(min(self.config.memory_batch, len(batch)))
+
+    def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
+        """Return the mean SimCLR loss: each mixture is a class of its own."""
+        return self.contrast(Batch(self.mixed(retrieved.x, batch.x), torch.arange(len(batch))))
+
+    def mixed(self, old: Tensor, new: Tensor) -> Tensor:
+        """Return λ new + (1 - λ) old, where old images that are too few serve again."""
+        shape = torch.full((2,), self.config.alpha, dtype=torch.float64)
+        one, other = gamma(shape, self.rng["mixtures"]).tolist()
+        share: float = one / (one + other)  # two gamma draws make a beta draw
+        partners = torch.arange(len(new)) % len(old)
+        return share * new + (1 - share) * old[partners]
+
+    def shown(self, x: Tensor) -> list[Tensor]:
+        """Return random views of x alone."""
+        return [self.view(x) for _ in range(self.config.views)]

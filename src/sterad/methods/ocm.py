@@ -1,0 +1,160 @@
+"""OCM: keep all that the features say of the images, not only what the task at hand needs.
+
+Yiduo Guo, Bing Liu, Dongyan Zhao: Online Continual Learning through Mutual Information
+Maximization. ICML 2022
+
+R(x) are sixteen rotated variants of x, each a class of its own; f are unit features, u unit
+representations by a linear head; s is a random slice of f as wide as u; S = u sᵀ + u uᵀ over
+V = [R(x); view of R(x)]. For each stream batch B:
+  1. in the first task: paired_loss(S of B) + cross-entropy of a view of B;
+  2. later, with M from memory: paired_loss(S of B) + alike_loss(S of M)
+     + alike_loss(u(R(M)) u⁻(R(M))ᵀ) + cross-entropy of a view of M
+     + mean square distance of its logits of old classes to those of the snapshot;
+  3. step, then offer B to the reservoir.
+At the end of a task, announced or detected, the snapshot (u⁻, and its logits) is a copy of the
+network, and old are the classes seen up to it.
+
+What differs from the released code: S has weights 1, as OCM has it (there ½); the snapshot is in
+evaluation mode and has no gradients (there it went on to gather statistics of BatchNorm); network
+and snapshot see the same view of M (there one each); on blurry streams old changes with the
+snapshot only (there with every new class); the slice may also be the last one; u is no wider than
+f; answers are among seen classes. From OCM: views are the recipe's, M has `memory_batch` images.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from sterad.encoders import Network
+from sterad.encoders.network import to_sphere
+from sterad.errors import SteradError
+from sterad.losses.mutual_information import alike_loss, paired_loss
+from sterad.methods.boundaries import BoundaryConfig
+from sterad.methods.learner import METHODS, check_positive
+from sterad.methods.problem import Problem
+from sterad.methods.replay import Replay, ReplayConfig
+from sterad.methods.teacher import Teacher
+from sterad.seeds import generator, lent
+from sterad.streams import Batch
+from sterad.views.rotation import FOLD, sixteenfold
+
+
+@dataclass(frozen=True)
+class OCMConfig(BoundaryConfig, ReplayConfig):
+    """The released settings, the same for all datasets."""
+
+    lr: float = 1e-3
+    optimiser: Literal["adam", "sgd"] = "adam"
+    weight_decay: float = 1e-4
+    second_moment: float = 0.99
+    projection: int = 128
+    """Width of the representations."""
+    temperature: float = 0.07
+    """What similarities are divided by."""
+
+
+@METHODS.register("ocm")
+class OCM(Replay):
+    """Mutual information of features, representations and a snapshot of the last task's end."""
+
+    Config = OCMConfig
+    config: OCMConfig
+    single_view = True
+
+    def __init__(self, config: OCMConfig, problem: Problem) -> None:
+        """Start without a snapshot; refuse inputs that cannot be rotated, and empty numbers."""
+        if len(problem.input_shape) != 3:
+            shape = problem.input_shape
+            raise SteradError(f"ocm rotates images, and inputs {shape} are vectors: use er, say")
+        check_positive(config, "projection", "temperature")
+        super().__init__(config, problem)
+        self.rng["slices"] = generator(problem.seed, "slices")
+        self.snapshot: Teacher | None = None
+        self.old = torch.zeros(0, dtype=torch.int64)
+        """Classes seen up to the snapshot."""
+
+    def make_network(self) -> Network:
+        """Put a second linear head, the representation, beside the classifier."""
+        network = super().make_network()
+        wide = network.encoder.features
+        with lent(self.rng["network"]):
+            network.representation = nn.Linear(wide, min(self.config.projection, wide))
+        return network.to(self.problem.device)
+
+    def end_task(self) -> None:
+        """Take a snapshot: a teacher that never follows."""
+        self.snapshot, self.old = Teacher(self.network, 0.0), self.seen
+
+    def retrieve(self, batch: Batch) -> Batch:
+        """Return images of the memory, none while the first task lasts."""
+        return self.memory.sample(0) if self.snapshot is None else super().retrieve(batch)
+
+    def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
+        """Return the loss of the stream alone in the first task, and of both batches later."""
+        T, kinds = self.config.temperature, self.kinds(batch).repeat(2)
+        if self.snapshot is None or not len(retrieved):
+            ((stream, _),) = self.similarities(batch)
+            return paired_loss(stream, kinds, T) + F.cross_entropy(*self.outputs(batch))
+        (stream, _), (memory, u) = self.similarities(batch, retrieved)
+        information = paired_loss(stream, kinds, T)
+        kinds, x = self.kinds(retrieved), self.place(retrieved.x)
+        _, before = self.represented(self.snapshot.network, sixteenfold(x))
+        information = information + alike_loss(memory, kinds.repeat(2), T)
+        information = information + alike_loss(u[: len(before)] @ before.T, kinds, T)
+        return information + self.classification(x, retrieved.y.to(x.device), self.snapshot)
+
+    def classification(self, x: Tensor, labels: Tensor, snapshot: Teacher) -> Tensor:
+        """Return the cross-entropy of a view of the memory and its distance to the snapshot."""
+        view = self.view(x)
+        logits, before = self.forward(view), snapshot(view)
+        self.images += len(view)
+        distance = F.mse_loss(logits[:, self.old], before[:, self.old])
+        return F.cross_entropy(logits, labels) + distance
+
+    def kinds(self, batch: Batch) -> Tensor:
+        """Return the labels of the rotated variants: no two classes or rotations have the same."""
+        rotation = torch.arange(FOLD).repeat_interleave(len(batch))
+        return (FOLD * batch.y.repeat(FOLD) + rotation).to(self.problem.device)
+
+    def similarities(self, *batches: Batch) -> list[tuple[Tensor, Tensor]]:
+        """Return S and u of the variants of each batch and of a view of these, all in one pass."""
+        rotated = [sixteenfold(self.place(batch.x)) for batch in batches]
+        shown = [torch.cat([x, self.view(x)]) for x in rotated]
+        f, u = self.represented(self.network, torch.cat(shown))
+        sizes = [len(x) for x in shown]
+        both = zip(f.split(sizes), u.split(sizes), strict=True)
+        return [(u @ self.slice_of(f, u).T + u @ u.T, u) for f, u in both]
+
+    def represented(self, network: Network, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return unit features and unit representations of placed images, and count those."""
+        self.images += len(x)
+        h = network.features(self.place(x))
+        return to_sphere(h), to_sphere(network.get_submodule("representation")(h))
+
+    def slice_of(self, f: Tensor, u: Tensor) -> Tensor:
+        """Return a random contiguous slice of features f that is as wide as representations u."""
+        starts = f.shape[1] - u.shape[1] + 1
+        start = int(torch.randint(starts, (1,), generator=self.rng["slices"]))
+        return f[:, start : start + u.shape[1]]
+
+    def widen(self, outputs: int) -> None:
+        """Grow the head, also the snapshot's, so that both can be saved and loaded alike."""
+        super().widen(outputs)
+        if self.snapshot is not None:
+            self.snapshot.widen(self.network)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything, also the snapshot and what it has seen."""
+        kept = None if self.snapshot is None else self.snapshot.network.state_dict()
+        return super().state_dict() | {"snapshot": kept, "old": self.old}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a state, with its snapshot."""
+        super().load_state_dict(state)
+        self.snapshot, self.old = None, state["old"]
+        if state["snapshot"] is not None:
+            self.snapshot = Teacher(self.network, 0.0)
+            self.snapshot.network.load_state_dict(state["snapshot"])

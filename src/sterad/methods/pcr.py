@@ -1,0 +1,72 @@
+"""PCR: proxy-based contrastive replay, whose images are compared with classes, not with images.
+
+Huiwei Lin, Baoquan Zhang, Shanshan Feng, Xutao Li, Yunming Ye: PCR: Proxy-based Contrastive Replay
+for Online Class-Incremental Continual Learning. CVPR 2023, https://arxiv.org/abs/2304.04408
+
+For each stream batch B:
+  1. retrieve M from memory, X = M ∪ B; nothing is learnt while the memory is empty;
+  2. show one random view of X and X itself: n images in one forward pass;
+  3. s_ic = cos(f_i, w_c) / 0.09, f the features, w_c the proxy of class c: a row of the head;
+  4. step on (1/n) Σ_i [log Σ_j exp(s_i,y_j) - s_i,y_i], j over the n images: a class counts as
+     often as it is there, and classes that are absent get no gradient;
+  5. offer B to the reservoir.
+The sum over j is Σ_c n_c exp(s_ic), n_c images of class c, so 4 is the posterior loss with the
+class frequencies of the batch as priors; only the constant log n_y is left out here.
+
+What differs from its code: 64 images are retrieved, as for every method here (the paper's own
+number is 10), answers are among the classes seen, and the network is the protocol's. LEARNING_RATE
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from sterad.losses import posterior_loss_of_scores
+from sterad.methods.learner import METHODS, check_positive
+from sterad.methods.replay import Replay, ReplayConfig
+from sterad.streams import Batch
+
+
+@dataclass(frozen=True)
+class PCRConfig(ReplayConfig):
+    """The settings of its code, and the memory batch of this protocol."""
+
+    lr: float = 0.1
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    head: str = "cosine"
+    views: int = 1
+    """Random views of each image beside the image itself."""
+    temperature: float = 0.09
+    """What cosines are divided by, in training and in answers."""
+
+
+@METHODS.register("pcr")
+class PCR(Replay):
+    """Cosines with learned proxies, contrasted among the classes of the batch."""
+
+    Config = PCRConfig
+    config: PCRConfig
+    learns_alone = False
+    shows_raw = True
+
+    def check_numbers(self) -> None:
+        """Refuse a temperature that is not above 0."""
+        super().check_numbers()
+        check_positive(self.config, "temperature")
+
+    def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
+        """Return the mean posterior loss of both batches under their class frequencies."""
+        cosines, labels = self.outputs(Batch.joined(retrieved, batch))
+        classes, counts = labels.unique(return_counts=True)
+        scores = cosines / self.config.temperature
+        return posterior_loss_of_scores(scores, labels, classes, counts.log(), "mean")
+
+    def decide(self, p: Tensor) -> Tensor:
+        """Return the cosines with the proxies of the seen classes over the temperature."""
+        return super().decide(p) / self.config.temperature
+
+    def distance(self, taught: Tensor, learnt: Tensor) -> Tensor:
+        """Return the distance of the cosines over the temperature."""
+        temperature = self.config.temperature
+        return super().distance(taught / temperature, learnt / temperature)

@@ -1,0 +1,58 @@
+import torch
+from torch import nn
+
+from sterad.encoders import carry_over
+from sterad.encoders.pair_classifier import PairClassifier
+from sterad.seeds import lent
+
+
+def rng() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+def made(classes: int) -> PairClassifier:
+    with lent(rng()):
+        return PairClassifier(classes)
+
+
+def logits(classes: int) -> tuple[torch.Tensor, torch.Tensor]:
+    first, second = torch.randn(2, 6, classes, generator=rng())
+    return first, second
+
+
+def test_it_is_two_layers_on_both_sets_of_logits() -> None:
+    with lent(rng()):
+        plain = nn.Sequential(nn.Linear(10, 128), nn.ReLU(), nn.Linear(128, 5))
+    first, second = logits(5)
+    ours = made(5)(first, second)
+    assert torch.allclose(ours, plain(torch.cat([first, second], dim=1)), atol=1e-6)
+    assert sum(p.numel() for p in made(5).parameters()) == sum(
+        p.numel() for p in plain.parameters()
+    )
+
+
+def test_growth_leaves_what_was_said_of_old_classes_as_it_was() -> None:
+    net, (first, second) = made(3), logits(5)
+    before = net(first[:, :3], second[:, :3])
+    net.widen(5, rng())
+    after = net(first, second)
+    assert after.shape == (6, 5)
+    assert torch.allclose(after[:, :3], before, atol=1e-6)
+    assert net.widen(5, rng()) == []
+
+
+def test_growth_carries_the_optimiser_along_and_new_rows_learn() -> None:
+    net = made(3)
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    first, second = logits(5)
+    net(first[:, :3], second[:, :3]).square().sum().backward()
+    optimiser.step()
+    momentum = optimiser.state[net.table]["momentum_buffer"].clone()
+    carry_over(optimiser, net.widen(5, rng()))
+    assert torch.equal(optimiser.state[net.table]["momentum_buffer"][:3], momentum)
+    optimiser.zero_grad()
+    net(first, second).square().sum().backward()
+    optimiser.step()
+    assert bool((net.table[3:] != 0).any())
+    inside = {id(p) for group in optimiser.param_groups for p in group["params"]}
+    assert inside == {id(p) for p in net.parameters()}
