@@ -126,10 +126,17 @@ class OnlineClassifier:
         if not Path(path).is_file():
             raise SteradError(f"there is no file {str(path)!r}: give the path that save() wrote")
         state = load_checkpoint(Path(path), OWNER)
-        loaded = cls(**state["choices"], device=device, fields=state["fields"])
-        loaded._labels = LabelIndex(state["labels"])
-        loaded._learner = loaded._build(tuple(state["input_shape"]))
-        loaded._learner.load_state_dict(state["learner"])
+        try:
+            loaded = cls(**state["choices"], device=device, fields=state["fields"])
+            loaded._labels = LabelIndex(state["labels"])
+            loaded._learner = loaded._build(tuple(state["input_shape"]))
+            loaded._learner.load_state_dict(state["learner"])
+        except (KeyError, TypeError, RuntimeError) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise SteradError(
+                f"{str(path)!r} does not fit this sterad ({reason}): "
+                "load it with the sterad that wrote it, or learn anew"
+            ) from error
         return loaded
 
     def _choices(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Place:
     checkpoint_every: int = 500
     """Steps between checkpoints; ends of tasks have one too."""
     threads: int | None = None
-    """Processor threads; all cores by default. A begun run keeps what it began with."""
+    """Processor threads; as the images ask by default. A begun run keeps what it began with."""
     device: str | None = None
     """cuda where there is one, else cpu. A begun run keeps what it began with."""
     config: Path | None = None

@@ -55,8 +55,13 @@ class Choice:
     fields: Any
 
     def plain(self) -> dict[str, Any]:
-        """Return the name and the fields as one dictionary."""
-        return {"name": self.name} | dataclasses.asdict(self.fields)
+        """Return the name and the fields as one dictionary, but for those that say where data lie.
+
+        A folder is not what a run is: two people with one dataset in two places have one id.
+        """
+        places = {one.name for one in dataclasses.fields(self.fields) if one.metadata.get("place")}
+        values = dataclasses.asdict(self.fields)
+        return {"name": self.name} | {k: v for k, v in values.items() if k not in places}
 
 
 @dataclass(frozen=True)
