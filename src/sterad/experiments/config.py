@@ -104,7 +104,7 @@ class RunConfig:
         return cls(
             Choice(method, build(owners["method"], parts["method"])),
             Choice(dataset, described),
-            Choice(stream, build(owners["stream"], parts["stream"])),
+            Choice(stream, _settled(build(owners["stream"], parts["stream"]))),
             dataclasses.replace(protocol, encoder=ENCODERS.resolve(protocol.encoder)),
         )
 
@@ -133,6 +133,11 @@ class RunConfig:
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         parts = (self.method.name, self.dataset.name, self.stream.name, f"s{self.protocol.seed}")
         return "-".join((*parts, digest))
+
+
+def _settled(description: Any) -> Any:
+    """Return a description that names the content of the file it reads, where it reads one."""
+    return description.settled() if hasattr(description, "settled") else description
 
 
 def deal(

@@ -63,18 +63,7 @@ class Session:
 
     def facts(self) -> StreamFacts:
         """Return what the stream was."""
-        stream = self.stream
-        return StreamFacts(
-            name=stream.name,
-            samples=stream.samples,
-            steps=len(stream),
-            tasks=stream.tasks,
-            announced=bool(stream.boundary_steps),
-            class_names=stream.dataset.class_names,
-            proportions=tuple(map(tuple, stream.proportions(STRETCHES).tolist())),
-            digest=stream.digest,
-            description=stream.describe(),
-        )
+        return facts_of(self.stream)
 
     def batches(self) -> Iterator[Batch]:
         """Yield what is still to be learnt."""
@@ -166,3 +155,18 @@ class Session:
         self.seconds, self.training_seconds = state["seconds"], state["training_seconds"]
         self.earlier_peak = state["peak_memory_bytes"]
         self.started = time.perf_counter()
+
+
+def facts_of(stream: Stream) -> StreamFacts:
+    """Return what a record says of a stream."""
+    return StreamFacts(
+        name=stream.name,
+        samples=stream.samples,
+        steps=len(stream),
+        tasks=stream.tasks,
+        announced=bool(stream.boundary_steps),
+        class_names=stream.dataset.class_names,
+        proportions=tuple(map(tuple, stream.proportions(STRETCHES).tolist())),
+        digest=stream.digest,
+        description=stream.describe(),
+    )
