@@ -25,7 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return 0, or 2 after a sentence about what the user can mend."""
     # Threads that spin while they wait make torch ten times slower beside any other busy process.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    # Not list(...): once imported, the command of that name stands in this module's namespace.
+    arguments = [*(sys.argv[1:] if argv is None else argv)]
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE)
         return 0

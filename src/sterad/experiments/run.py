@@ -12,6 +12,7 @@ from sterad.evaluation import metrics
 from sterad.experiments.checkpoint import load_checkpoint, save_checkpoint
 from sterad.experiments.config import RunConfig
 from sterad.experiments.execution import Execution
+from sterad.experiments.fields import build
 from sterad.experiments.live import prepare_live
 from sterad.experiments.provenance import provenance
 from sterad.experiments.session import Session
@@ -48,7 +49,9 @@ def run(
     if (finished := place.read_record()) is not None:
         return finished
     kept = place.read_config()
-    execution = Execution(**kept["execution"]) if kept else execution or Execution.chosen()
+    if kept is not None:
+        execution = build(Execution, kept["execution"])
+    execution = execution or Execution.chosen()
     session = _prepared(config, execution, feed)  # what is refused here leaves no trace on disk
     execution = execution.settled(session.learner.problem.input_shape)
     execution.apply()
