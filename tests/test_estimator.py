@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +220,18 @@ def test_it_learns_digits_class_after_class_from_few_views() -> None:
         scores[method] = feed.score(digits.test_images, digits.test_labels)
     assert scores["agd-fd"] > 0.6
     assert scores["finetune"] < 0.3
+
+
+def test_a_live_feed_is_followed_to_its_end() -> None:
+    def feed() -> Iterator[tuple[Any, Any]]:
+        for label in ("a", "b", "c"):
+            yield np.full((4, 8, 8), ord(label), dtype=np.uint8), [label] * 4
+
+    fields = {"views": 1, "projection": 8}
+    followed = OnlineClassifier(memory=10, width=2, fields=fields).follow(feed())
+    assert followed.classes_.tolist() == ["a", "b", "c"]
+    fitted = OnlineClassifier(memory=10, width=2, fields=fields)
+    for x, y in feed():
+        fitted.partial_fit(x, y)
+    asked = np.full((3, 8, 8), 98, dtype=np.uint8)
+    assert np.array_equal(followed.predict_proba(asked), fitted.predict_proba(asked))

@@ -1,7 +1,7 @@
 """OnlineClassifier: partial_fit, predict and score, for people who have arrays and no study."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,12 @@ class OnlineClassifier:
         self._learner, self._ready = learner, False
         for some, wanted in zip(_chunks(inputs, self.batch_size), indices, strict=True):
             learner.observe(Batch(some, wanted))
+        return self
+
+    def follow(self, feed: Iterable[tuple[Arrays, Arrays]]) -> "OnlineClassifier":
+        """Learn from a live feed of (images, labels) to its end, if it has one."""
+        for x, y in feed:
+            self.partial_fit(x, y)
         return self
 
     def predict(self, x: Arrays) -> npt.NDArray[np.generic]:
