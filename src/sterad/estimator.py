@@ -1,7 +1,7 @@
 """OnlineClassifier: partial_fit, predict and score, for people who have arrays and no study."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,12 @@ class OnlineClassifier:
             learner.observe(Batch(some, wanted))
         return self
 
+    def follow(self, feed: Iterable[tuple[Arrays, Arrays]]) -> "OnlineClassifier":
+        """Learn from a live feed of (images, labels) to its end, if it has one."""
+        for x, y in feed:
+            self.partial_fit(x, y)
+        return self
+
     def predict(self, x: Arrays) -> npt.NDArray[np.generic]:
         """Return the label of each image."""
         scores, columns = self._scores(x)
@@ -126,10 +132,17 @@ class OnlineClassifier:
         if not Path(path).is_file():
             raise SteradError(f"there is no file {str(path)!r}: give the path that save() wrote")
         state = load_checkpoint(Path(path), OWNER)
-        loaded = cls(**state["choices"], device=device, fields=state["fields"])
-        loaded._labels = LabelIndex(state["labels"])
-        loaded._learner = loaded._build(tuple(state["input_shape"]))
-        loaded._learner.load_state_dict(state["learner"])
+        try:
+            loaded = cls(**state["choices"], device=device, fields=state["fields"])
+            loaded._labels = LabelIndex(state["labels"])
+            loaded._learner = loaded._build(tuple(state["input_shape"]))
+            loaded._learner.load_state_dict(state["learner"])
+        except (KeyError, TypeError, RuntimeError) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise SteradError(
+                f"{str(path)!r} does not fit this sterad ({reason}): "
+                "load it with the sterad that wrote it, or learn anew"
+            ) from error
         return loaded
 
     def _choices(self) -> dict[str, Any]:

@@ -28,6 +28,12 @@ def test_a_dataset_says_its_classes_and_shape() -> None:
     assert (data.classes, data.input_shape) == (3, (3, 8, 8))
 
 
+def test_images_may_have_domains() -> None:
+    data = Dataset(**parts(domains=np.array([1, 0, 1, 0]), domain_names=("indoors", "outdoors")))
+    assert data.domain_names == ("indoors", "outdoors")
+    assert Dataset(**parts()).domains is None
+
+
 def test_feature_vectors_are_a_dataset_too() -> None:
     vectors = np.zeros((4, 5), dtype=np.float32)
     assert Dataset(**parts(train_images=vectors, test_images=vectors[:2])).input_shape == (5,)
@@ -59,6 +65,11 @@ def test_a_dataset_is_frozen() -> None:
             },
             "test images.*empty",
         ),
+        (
+            {"domains": np.array([0, 1, 2, 0]), "domain_names": ("x", "y")},
+            "outside.*domains 0 to 1",
+        ),
+        ({"domains": np.array([0, 1]), "domain_names": ("x", "y")}, "2 domains for 4 images"),
         (
             {"train_images": np.array([[0, 1], [0, 1], [0, np.nan], [np.inf, 1]], np.float32)},
             "train images hold a NaN or infinite value in vector 2",

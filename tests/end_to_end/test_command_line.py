@@ -163,8 +163,19 @@ def test_help_answers_without_torch(tmp_path: Path) -> None:
     assert "--variance" in ok("train", "agd-fd", "--help", cwd=tmp_path)
 
 
-def test_the_examples_run(tmp_path: Path) -> None:
-    script = str(ROOT / "examples" / "own_arrays.py")
+@pytest.mark.parametrize(
+    ("example", "said"),
+    [("own_arrays.py", "classes seen"), ("offline_training.py", "epoch 5: 9")],
+)
+def test_the_scripts_of_the_examples_run(example: str, said: str, tmp_path: Path) -> None:
+    script = str(ROOT / "examples" / example)
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "classes seen" in done.stdout
+    assert said in done.stdout
+
+
+def test_the_dataset_of_the_examples_runs(tmp_path: Path) -> None:
+    plugin = str(ROOT / "examples" / "my_dataset.py")
+    words = ["--plugin", plugin, "--dataset", "stripes", "--per-class", "10", "--views", "1"]
+    place = ["--width", "2", "--threads", "1", "--out", "runs"]
+    assert "final average accuracy" in ok("train", "vmf-fd", *words, *place, cwd=tmp_path)

@@ -16,12 +16,13 @@ def _threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def test_nothing_chosen_is_all_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_chosen_is_settled_by_the_images(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     chosen = Execution.chosen()
-    assert chosen.device == "cpu"
-    assert chosen.threads == len(os.sched_getaffinity(0))
-    assert chosen.memory_format == "channels_last"
+    assert (chosen.device, chosen.memory_format) == ("cpu", "channels_last")
+    assert chosen.settled((1, 8, 8)).threads == 1
+    assert chosen.settled((3, 32, 32)).threads == len(os.sched_getaffinity(0))
+    assert Execution.chosen(threads=3).settled((1, 8, 8)).threads == 3
 
 
 def test_the_users_word_stands_above() -> None:
@@ -49,7 +50,7 @@ def test_apply_sets_the_threads_of_torch() -> None:
 
 
 def test_it_is_plain_and_frozen() -> None:
-    execution: Any = Execution()
+    execution: Any = Execution(threads=1)
     with pytest.raises(AttributeError):
         execution.threads = 5
     assert {type(value) for value in vars(execution).values()} == {str, int, bool}

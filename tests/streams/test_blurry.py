@@ -91,9 +91,9 @@ def test_the_published_statistics_hold(tasks: int, share: float) -> None:
 
 
 def test_a_million_samples_take_less_than_two_seconds() -> None:
-    start = time.perf_counter()
+    start = time.process_time()  # of this process alone: the tests share their cores
     half_normal_order(np.arange(1_000_000), 1500.0, np.random.default_rng(0))
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_tasks_overlap_and_no_end_is_announced() -> None:

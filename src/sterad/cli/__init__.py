@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sterad.errors import SteradError
 
-COMMANDS = ("list", "train", "study", "report")
+COMMANDS = ("list", "train", "study", "report", "data", "stream")
 USAGE = """\
 sterad: online continual learning with laws on the unit sphere
 
@@ -15,6 +15,8 @@ sterad: online continual learning with laws on the unit sphere
   sterad train METHOD ...      learn from a stream seen once; a second call continues or prints
   sterad study FILE.toml ...   run the missing runs of a grid and print their table
   sterad report RUNS           tables and one HTML page from finished runs
+  sterad data list|check|get   datasets: what there is, whether it is whole, fetch it
+  sterad stream NAME ...       describe, save or draw a stream
 
 `sterad COMMAND --help` says more, `sterad train METHOD --help` everything about a method."""
 
@@ -23,7 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return 0, or 2 after a sentence about what the user can mend."""
     # Threads that spin while they wait make torch ten times slower beside any other busy process.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    # Not list(...): once imported, the command of that name stands in this module's namespace.
+    arguments = [*(sys.argv[1:] if argv is None else argv)]
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE)
         return 0

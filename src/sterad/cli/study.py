@@ -31,7 +31,7 @@ def study(
         file: The study: [fixed] values, [axes] with a list each, [method.NAME] values.
         out: Where the directories of runs are.
         dry_run: Only print the runs and whether each is done.
-        threads: Processor threads of new runs; all cores by default.
+        threads: Processor threads of new runs; as the images ask by default.
         device: Device of new runs; cuda where there is one, else cpu.
         plugin: Python files that register your own methods, datasets, streams.
     """

@@ -1,8 +1,34 @@
 """Stage 1: images at rest, from the package, from anyone's arrays, or by name."""
 
+from sterad.data.cifar import Cifar10, Cifar100
+from sterad.data.core50 import Core50
 from sterad.data.dataset import Dataset
 from sterad.data.description import DATASETS, Defaults, Description
 from sterad.data.digits import Digits
+from sterad.data.feed import Feed
+from sterad.data.folder import Folder
+from sterad.data.idx import FashionMnist, Kmnist, Mnist
+from sterad.data.npz import Npz
+from sterad.data.subset import Subset
 from sterad.data.synthetic import Synthetic
+from sterad.data.tiny_imagenet import TinyImageNet
 
-__all__ = ["DATASETS", "Dataset", "Defaults", "Description", "Digits", "Synthetic"]
+__all__ = [
+    "DATASETS",
+    "Cifar10",
+    "Cifar100",
+    "Core50",
+    "Dataset",
+    "Defaults",
+    "Description",
+    "Digits",
+    "FashionMnist",
+    "Feed",
+    "Folder",
+    "Kmnist",
+    "Mnist",
+    "Npz",
+    "Subset",
+    "Synthetic",
+    "TinyImageNet",
+]

@@ -28,6 +28,10 @@ class Dataset:
     """Name of each class; their number is the number of classes."""
     flip: bool
     """Whether a mirrored image keeps its class."""
+    domains: npt.NDArray[np.int64] | None = None
+    """Domain of each training image, such as the session that it was recorded in."""
+    domain_names: tuple[str, ...] = ()
+    """Name of each domain, in their natural order."""
 
     def __post_init__(self) -> None:
         if not self.class_names:
@@ -40,6 +44,10 @@ class Dataset:
             raise SteradError(
                 f"train images have shape {self.train_images.shape[1:]} and test images "
                 f"{self.test_images.shape[1:]}: give both splits one shape"
+            )
+        if self.domains is not None:
+            _check_labels(
+                self.domains, len(self.train_images), len(self.domain_names), "domains", "domain"
             )
 
     @property
@@ -124,7 +132,9 @@ def _check_inputs(inputs: object, what: str) -> None:
             )
 
 
-def _check_labels(labels: object, images: int, classes: int, what: str) -> None:
+def _check_labels(
+    labels: object, images: int, classes: int, what: str, kind: str = "class"
+) -> None:
     if not (isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype == np.int64):
         found = (
             f"{labels.dtype} of shape {labels.shape}"
@@ -138,6 +148,7 @@ def _check_labels(labels: object, images: int, classes: int, what: str) -> None:
     if outside.any():
         index = int(outside.argmax())
         raise SteradError(
-            f"{what} hold {labels[index]} at index {index}, outside the declared classes "
-            f"0 to {classes - 1}: renumber the labels or declare more class names"
+            f"{what} hold {labels[index]} at index {index}, outside the declared "
+            f"{'classes' if kind == 'class' else 'domains'} 0 to {classes - 1}: "
+            f"renumber the labels or declare more {kind} names"
         )

@@ -31,6 +31,16 @@ class Defaults:
         return cls(width=width, tasks=tasks, scale=3 * images / tasks / 20)
 
 
+def equal_tasks(classes: int, usual: int) -> int:
+    """Return at most the usual number of equal tasks, of two classes or more where that goes.
+
+    >>> equal_tasks(100, 10), equal_tasks(20, 10), equal_tasks(10, 10), equal_tasks(50, 8)
+    (10, 10, 5, 5)
+    """
+    most = max(1, min(usual, classes // 2))
+    return max(count for count in range(1, most + 1) if classes % count == 0)
+
+
 class Description(Protocol):
     """A frozen dataclass that says which images, and can fetch them."""
 

@@ -14,12 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from sterad.data.dataset import Dataset
-from sterad.data.description import DATASETS, Defaults
+from sterad.data.description import DATASETS, Defaults, equal_tasks
+from sterad.data.subset import Subset, occurrence
+
+TRAIN = 1442
+"""Images to learn from."""
 
 
 @DATASETS.register("digits")
 @dataclass(frozen=True)
-class Digits:
+class Digits(Subset):
     """Handwritten digits, 8x8 grey: 1,442 to learn from and 355 to test on."""
 
     def load(self) -> Dataset:
@@ -28,7 +32,7 @@ class Digits:
             stored = np.load(file, allow_pickle=False)
             images, labels = stored["images"][:, None], stored["labels"].astype(np.int64)
         test = every_fifth(labels)
-        return Dataset(
+        whole = Dataset(
             name="digits",
             train_images=images[~test],
             train_labels=labels[~test],
@@ -37,10 +41,12 @@ class Digits:
             class_names=tuple("0123456789"),
             flip=False,
         )
+        return self.cut(whole)
 
     def defaults(self) -> Defaults:
-        """Return a small encoder and 0.15 of the 288 images of a task as the blur."""
-        return Defaults(width=20, tasks=5, scale=43.0)
+        """Return a small encoder and 0.15 of the 288 images of a task as the blur of all digits."""
+        classes, images = self.counted(10, TRAIN)
+        return Defaults(width=20, tasks=equal_tasks(classes, 5), scale=43.0 * images / TRAIN)
 
 
 def every_fifth(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -49,8 +55,5 @@ def every_fifth(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     >>> every_fifth(np.array([0, 0, 1, 0, 0, 0, 0])).astype(int)
     array([0, 0, 0, 0, 0, 1, 0])
     """
-    grouped = np.argsort(labels, kind="stable")
-    starts = np.searchsorted(labels[grouped], labels[grouped])
-    marked = np.empty(len(labels), dtype=np.bool_)
-    marked[grouped] = (np.arange(len(labels)) - starts) % 5 == 4
+    marked: npt.NDArray[np.bool_] = occurrence(labels) % 5 == 4
     return marked

@@ -14,7 +14,7 @@ POINTS = 40
 
 def axes(stream: Stream) -> tuple[int, int, int] | None:
     """Return the three classes that span the picture: of the first, a middle and the last task."""
-    order = [label for task in stream.tasks for label in task]
+    order = list(dict.fromkeys(label for task in stream.tasks for label in task))
     if len(order) < 3:
         return None
     return order[0], order[len(order) // 2], order[-1]

@@ -55,8 +55,13 @@ class Choice:
     fields: Any
 
     def plain(self) -> dict[str, Any]:
-        """Return the name and the fields as one dictionary."""
-        return {"name": self.name} | dataclasses.asdict(self.fields)
+        """Return the name and the fields as one dictionary, but for those that say where data lie.
+
+        A folder is not what a run is: two people with one dataset in two places have one id.
+        """
+        places = {one.name for one in dataclasses.fields(self.fields) if one.metadata.get("place")}
+        values = dataclasses.asdict(self.fields)
+        return {"name": self.name} | {k: v for k, v in values.items() if k not in places}
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ class RunConfig:
         return cls(
             Choice(method, build(owners["method"], parts["method"])),
             Choice(dataset, described),
-            Choice(stream, build(owners["stream"], parts["stream"])),
+            Choice(stream, _settled(build(owners["stream"], parts["stream"]))),
             dataclasses.replace(protocol, encoder=ENCODERS.resolve(protocol.encoder)),
         )
 
@@ -128,6 +133,11 @@ class RunConfig:
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         parts = (self.method.name, self.dataset.name, self.stream.name, f"s{self.protocol.seed}")
         return "-".join((*parts, digest))
+
+
+def _settled(description: Any) -> Any:
+    """Return a description that names the content of the file it reads, where it reads one."""
+    return description.settled() if hasattr(description, "settled") else description
 
 
 def deal(

@@ -7,6 +7,7 @@ import types
 import typing
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, Literal
 
 from sterad.errors import SteradError
@@ -51,6 +52,8 @@ def checked(name: str, value: Any, hint: Any) -> Any:
     for kind, admitted in ((int, Integral), (float, Real)):
         if hint is kind and isinstance(value, admitted) and not isinstance(value, bool):
             return kind(value)
+    if hint is Path and isinstance(value, str):
+        return Path(value)
     wanted = origin or hint
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
         raise SteradError(

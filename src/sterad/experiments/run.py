@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,16 @@ from sterad.evaluation import metrics
 from sterad.experiments.checkpoint import load_checkpoint, save_checkpoint
 from sterad.experiments.config import RunConfig
 from sterad.experiments.execution import Execution
+from sterad.experiments.fields import build
+from sterad.experiments.live import prepare_live
 from sterad.experiments.provenance import provenance
 from sterad.experiments.session import Session
 from sterad.methods import METHODS, Learner, Problem
-from sterad.results.record import RunRecord, SpherePicture, StreamFacts
+from sterad.results.record import Moment, RunRecord, SpherePicture
 from sterad.results.run_directory import RunDirectory
 from sterad.sinks import JsonLines, Sink
 from sterad.streams import Stream
 
-STRETCHES = 100
-"""Stretches of the stream in which classes are counted for the record."""
 REPORTS = 200
 """Progress events of a fast run."""
 PATIENCE = 1.0
@@ -34,8 +34,11 @@ def run(
     execution: Execution | None = None,
     checkpoint_every: int = 500,
     sinks: Sequence[Sink] = (),
+    feed: Iterable[tuple[Any, Any]] | None = None,
 ) -> RunRecord:
     """Return the record of `config`: read if it is finished, continued if begun, else run.
+
+    feed: pairs of (images, labels) without a known end, for a config of `live_config`.
 
     Whatever kills the process, the next call continues from the last checkpoint, and the metrics
     are those of an uninterrupted run to the last bit.
@@ -46,9 +49,12 @@ def run(
     if (finished := place.read_record()) is not None:
         return finished
     kept = place.read_config()
-    execution = Execution(**kept["execution"]) if kept else execution or Execution.chosen()
+    if kept is not None:
+        execution = build(Execution, kept["execution"])
+    execution = execution or Execution.chosen()
+    session = _prepared(config, execution, feed)  # what is refused here leaves no trace on disk
+    execution = execution.settled(session.learner.problem.input_shape)
     execution.apply()
-    session = prepare(config, execution)  # what is refused here leaves no trace on disk
     with place.locked():
         if (finished := place.read_record()) is not None:
             return finished
@@ -63,6 +69,17 @@ def run(
             _emit(opened, session, "end", **_numbers(record))
         place.write_record(record)
     return record
+
+
+def _prepared(
+    config: RunConfig, execution: Execution, feed: Iterable[tuple[Any, Any]] | None
+) -> Session:
+    if (config.stream.name == "live") != (feed is not None):
+        raise SteradError(
+            f"the stream is {config.stream.name!r} and a feed is {'not ' * (feed is None)}given: "
+            "a feed goes with the stream live, as in run(live_config(...), feed=feed)"
+        )
+    return prepare(config, execution) if feed is None else prepare_live(config, execution, feed)
 
 
 def prepare(config: RunConfig, execution: Execution) -> Session:
@@ -89,20 +106,26 @@ def prepare(config: RunConfig, execution: Execution) -> Session:
 def _follow(
     session: Session, place: RunDirectory, run_id: str, every: int, sinks: Sequence[Sink]
 ) -> None:
-    stream = session.stream
     _emit(sinks, session, "resume" if session.step else "start", run=run_id)
-    quiet, told = max(1, len(stream) // REPORTS), session.elapsed
-    for step in range(session.step + 1, len(stream) + 1):
-        loss = session.learn(stream.batch(step - 1))
-        if step % quiet == 0 or step == len(stream) or session.elapsed - told > PATIENCE:
+    quiet, told = max(1, (session.total_steps or 0) // REPORTS), session.elapsed
+    for batch in session.batches():
+        loss = session.learn(batch)
+        last = session.step == session.total_steps
+        if last or session.step % quiet == 0 or session.elapsed - told > PATIENCE:
             told = session.elapsed
-            _emit(sinks, session, "progress", loss=_finite(loss, step))
-        if (moment := session.evaluate_if_planned()) is not None:
-            plain = dataclasses.asdict(moment) | {"total_samples": stream.samples}
-            _emit(sinks, session, "evaluation", **plain)
-        if step % every == 0 or step in session.boundary_steps or step == len(stream):
+            _emit(sinks, session, "progress", loss=_finite(loss, session.step))
+        _tell(sinks, session, session.evaluate_if_planned())
+        if session.step % every == 0 or session.step in session.boundary_steps:
             _emit(sinks, session, "checkpoint")
             save_checkpoint(place.checkpoint, run_id, session.state_dict())
+    _tell(sinks, session, session.finish())
+    save_checkpoint(place.checkpoint, run_id, session.state_dict())
+
+
+def _tell(sinks: Sequence[Sink], session: Session, moment: Moment | None) -> None:
+    if moment is not None:
+        plain = dataclasses.asdict(moment) | {"total_samples": session.total_samples}
+        _emit(sinks, session, "evaluation", **plain)
 
 
 def _finite(loss: Any, step: int) -> float | None:
@@ -115,13 +138,13 @@ def _finite(loss: Any, step: int) -> float | None:
 
 
 def _emit(sinks: Sequence[Sink], session: Session, event: str, **values: Any) -> None:
-    common = {"event": event, "step": session.step, "steps": len(session.stream)}
+    common = {"event": event, "step": session.step, "steps": session.total_steps}
     for sink in sinks:
         sink.emit(common | {"seconds": round(session.elapsed, 3)} | values)
 
 
 def _record(config: RunConfig, session: Session, execution: Execution) -> RunRecord:
-    stream, moments = session.stream, session.moments
+    moments = session.moments
     announced = bool(session.boundary_steps)
     matrix = tuple(moment.cells for moment in moments if moment.boundary or not announced)
     final = metrics.final_average_accuracy(matrix) if announced else moments[-1].accuracy
@@ -129,8 +152,8 @@ def _record(config: RunConfig, session: Session, execution: Execution) -> RunRec
     return RunRecord(
         id=config.id,
         config=config.plain(),
-        stream=_facts(config.stream.name, stream),
-        evaluations=tuple(one.name for one in stream.evaluations()),
+        stream=session.facts(),
+        evaluations=session.evaluations,
         moments=tuple(moments),
         accuracy_matrix=matrix,
         final_average_accuracy=final,
@@ -145,18 +168,6 @@ def _record(config: RunConfig, session: Session, execution: Execution) -> RunRec
         execution=dataclasses.asdict(execution),
         provenance=provenance(),
         sphere=SpherePicture(session.axes, frames) if session.axes and frames else None,
-    )
-
-
-def _facts(name: str, stream: Stream) -> StreamFacts:
-    return StreamFacts(
-        name=name,
-        samples=stream.samples,
-        steps=len(stream),
-        tasks=stream.tasks,
-        announced=bool(stream.boundary_steps),
-        class_names=stream.dataset.class_names,
-        proportions=tuple(map(tuple, stream.proportions(STRETCHES).tolist())),
     )
 
 

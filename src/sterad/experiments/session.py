@@ -3,14 +3,18 @@
 import dataclasses
 import resource
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from sterad.evaluation.evaluate import evaluate
 from sterad.evaluation.metrics import moments_of
 from sterad.evaluation.sphere_points import axes, sphere_points
 from sterad.methods import Learner
-from sterad.results.record import Moment, SphereFrame
+from sterad.results.record import Moment, SphereFrame, StreamFacts
 from sterad.streams import Batch, Stream
+
+STRETCHES = 100
+"""Stretches of the stream in which classes are counted for the record."""
 
 
 class Session:
@@ -25,6 +29,10 @@ class Session:
         self.moments_planned = sorted(self.anytime_steps | self.boundary_steps)
         self.axes = axes(stream)
         self.frame_steps = self._frame_steps()
+        self.begin()
+
+    def begin(self) -> None:
+        """Stand at the beginning, where nothing has been learnt."""
         self.step = 0
         self.moments: list[Moment] = []
         self.frames: list[SphereFrame] = []
@@ -38,6 +46,34 @@ class Session:
         planned = self.moments_planned
         return frozenset(min(planned, key=lambda step: abs(step - point)) for point in wanted)
 
+    @property
+    def total_steps(self) -> int | None:
+        """Batches of the whole stream; None where nobody knows."""
+        return len(self.stream)
+
+    @property
+    def total_samples(self) -> int | None:
+        """Images of the whole stream; None where nobody knows."""
+        return self.stream.samples
+
+    @property
+    def evaluations(self) -> tuple[str, ...]:
+        """Names of what is scored on its own."""
+        return tuple(one.name for one in self.stream.evaluations())
+
+    def facts(self) -> StreamFacts:
+        """Return what the stream was."""
+        return facts_of(self.stream)
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield what is still to be learnt."""
+        for step in range(self.step, len(self.stream)):
+            yield self.stream.batch(step)
+
+    def finish(self) -> Moment | None:
+        """Evaluate what is left to evaluate after the last batch: nothing, by the plan."""
+        return None
+
     def learn(self, batch: Batch) -> Any:
         """Ask first if the protocol says so, then observe; return the loss."""
         if self.test_then_train:
@@ -46,8 +82,7 @@ class Session:
         loss = self.learner.observe(batch)
         self.training_seconds += time.perf_counter() - before
         self.step += 1
-        boundary = self.stream.boundary(self.step)
-        if boundary is not None:
+        if self.step in self.boundary_steps and (boundary := self.stream.boundary(self.step)):
             self.learner.boundary(boundary)
         return loss
 
@@ -62,11 +97,12 @@ class Session:
         """Evaluate where the plan says so."""
         if self.step not in self.anytime_steps | self.boundary_steps:
             return None
-        answers = evaluate(self.learner, self.stream)
+        samples = self.stream.samples_after(self.step)
+        answers = evaluate(self.learner, self.stream, samples=samples)
         counts = self.learner.memory_counts(self.stream.dataset.classes)
         moment = Moment(
             step=self.step,
-            samples=self.stream.samples_after(self.step),
+            samples=samples,
             boundary=self.step in self.boundary_steps,
             anytime=self.step in self.anytime_steps,
             seen=len(self.learner.seen),
@@ -119,3 +155,18 @@ class Session:
         self.seconds, self.training_seconds = state["seconds"], state["training_seconds"]
         self.earlier_peak = state["peak_memory_bytes"]
         self.started = time.perf_counter()
+
+
+def facts_of(stream: Stream) -> StreamFacts:
+    """Return what a record says of a stream."""
+    return StreamFacts(
+        name=stream.name,
+        samples=stream.samples,
+        steps=len(stream),
+        tasks=stream.tasks,
+        announced=bool(stream.boundary_steps),
+        class_names=stream.dataset.class_names,
+        proportions=tuple(map(tuple, stream.proportions(STRETCHES).tolist())),
+        digest=stream.digest,
+        description=stream.describe(),
+    )

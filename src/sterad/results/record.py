@@ -56,6 +56,10 @@ class StreamFacts:
     class_names: tuple[str, ...]
     proportions: tuple[tuple[int, ...], ...]
     """Rows: equal stretches of the stream; columns: classes; cells: images of the class."""
+    digest: str = ""
+    """Hash of the order, batches, ends and transformations: equal for equal streams."""
+    description: str = ""
+    """The stream in one line."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,8 @@ class RunRecord:
             return _from_plain(cls, raw)
         except (TypeError, KeyError, ValueError, AttributeError) as error:
             raise SteradError(
-                f"{source} lacks a field or has one too many ({error}): delete it and run again"
+                f"{source} is damaged, it lacks a field or has one too many ({error}): "
+                "delete it and run again"
             ) from error
 
 

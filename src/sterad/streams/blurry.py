@@ -5,6 +5,7 @@ The paper does not say what an i beyond the end means; its released code draws a
 times and takes the first image when it had to do so ten times, whatever the tenth gave.
 """
 
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -32,8 +33,8 @@ class Blurry(TaskSplit):
     scale: float | None = None
     """How far the half-normal law reaches, in images; by default the dataset's own."""
 
-    def open(self, dataset: Dataset, seed: int) -> Stream:
-        """Return the stream of `seed` over the training images."""
+    def arrange(self, dataset: Dataset, seed: int) -> Stream:
+        """Return the stream of `seed` before any long tail."""
         if self.scale is None:
             raise SteradError("the scale of the blurry stream is open: give scale, in images")
         tasks = self.split(dataset, seed)
@@ -49,12 +50,13 @@ def half_normal_order(
     """Return `sequence` shuffled locally by the half-normal law of `scale`."""
     if not 0 < scale < np.inf:
         raise SteradError(f"the scale {scale} of a blurry stream must be positive and finite")
-    draws, waiting = _draws(scale, len(sequence), rng), _blocks(sequence)
-    return np.fromiter(
+    draws, waiting = _draws(scale, len(sequence), rng), _blocks(len(sequence))
+    places = np.fromiter(
         (_take(waiting, _index(draws, left)) for left in range(len(sequence), 0, -1)),
         dtype=np.int64,
         count=len(sequence),
     )
+    return sequence[places]
 
 
 def _draws(scale: float, limit: int, rng: np.random.Generator) -> Iterator[int]:
@@ -72,13 +74,16 @@ def _index(draws: Iterator[int], left: int) -> int:
     return 0 if redraws == REDRAWS else index
 
 
-def _blocks(sequence: npt.NDArray[np.int64]) -> list[list[int]]:
-    """Return the waiting line back to front, in blocks, so that its front pops cheaply."""
-    backwards = sequence[::-1]
-    return [backwards[at : at + BLOCK].tolist() for at in range(0, len(backwards), BLOCK)]
+def _blocks(count: int) -> "list[array[int]]":
+    """Return the places of a waiting line back to front, in blocks: its front pops cheaply.
+
+    Integers of four bytes side by side move at half the cost of a list's pointers.
+    """
+    backwards = np.arange(count, dtype=np.intc)[::-1].copy()
+    return [array("i", backwards[at : at + BLOCK].tobytes()) for at in range(0, count, BLOCK)]
 
 
-def _take(waiting: list[list[int]], index: int) -> int:
+def _take(waiting: "list[array[int]]", index: int) -> int:
     """Take out and return the `index`-th from the front."""
     at = -1
     while index >= len(waiting[at]):

@@ -14,8 +14,8 @@ from sterad.streams.tasks import TaskSplit, task_order
 class Clear(TaskSplit):
     """Disjoint tasks, each shuffled; the last batch of a task may be smaller."""
 
-    def open(self, dataset: Dataset, seed: int) -> Stream:
-        """Return the stream of `seed` over the training images."""
+    def arrange(self, dataset: Dataset, seed: int) -> Stream:
+        """Return the stream of `seed` before any long tail."""
         tasks = self.split(dataset, seed)
         order, ends = task_order(dataset.train_labels, tasks, numpy_generator(seed, "stream"))
         return Stream(dataset, "clear", order, self.batch_size, tasks, ends)

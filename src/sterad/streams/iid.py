@@ -14,8 +14,8 @@ from sterad.streams.tasks import TaskSplit
 class Iid(TaskSplit):
     """No tasks in time: what a method reaches when nothing invites it to forget."""
 
-    def open(self, dataset: Dataset, seed: int) -> Stream:
-        """Return the stream of `seed` over the training images."""
+    def arrange(self, dataset: Dataset, seed: int) -> Stream:
+        """Return the stream of `seed` before any long tail."""
         tasks = self.split(dataset, seed)
         order = numpy_generator(seed, "stream").permutation(len(dataset.train_labels))
         return Stream(dataset, "iid", order, self.batch_size, tasks)

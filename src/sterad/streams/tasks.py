@@ -8,42 +8,55 @@ import numpy.typing as npt
 
 from sterad.data import Dataset
 from sterad.errors import SteradError
+from sterad.streams.arrangement import Arrangement
 
 Tasks = tuple[tuple[int, ...], ...]
 """The classes of each task, in the order of the stream."""
 
 
 @dataclass(frozen=True)
-class TaskSplit:
+class TaskSplit(Arrangement):
     """The options of every stream whose classes are split into tasks."""
 
     tasks: int | None = None
     """Number of tasks, a divisor of the number of classes; by default the dataset's own."""
-    batch_size: int = 10
-    """Images per batch of the stream."""
     label_order: tuple[int, ...] | None = None
     """All classes in the order in which they arrive; by default drawn from the seed."""
 
     def split(self, dataset: Dataset, seed: int) -> Tasks:
         """Return the classes of each task, and refuse a task with nothing to learn or to test."""
-        if self.tasks is None:
-            raise SteradError("the number of tasks is open: give tasks, a divisor of the classes")
+        tasks = split_order(self.arrival(dataset, seed), self.task_count)
+        check_tasks(dataset, tasks)
+        return tasks
+
+    def arrival(self, dataset: Dataset, seed: int) -> tuple[int, ...]:
+        """Return all classes in the order in which they arrive."""
         order = label_order(dataset.classes, seed) if self.label_order is None else self.label_order
         if sorted(order) != list(range(dataset.classes)):
             raise SteradError(
                 f"label_order {tuple(order)} must hold each class from 0 to "
                 f"{dataset.classes - 1} once"
             )
-        tasks = split_order(order, self.tasks)
-        for part, labels in (("train", dataset.train_labels), ("test", dataset.test_labels)):
-            present = np.bincount(labels, minlength=dataset.classes) > 0
-            for task in tasks:
-                if not present[list(task)].any():
-                    raise SteradError(
-                        f"the task of the classes {task} has no {part} images: "
-                        "give some, or make fewer tasks"
-                    )
-        return tasks
+        return order
+
+    @property
+    def task_count(self) -> int:
+        """Return the number of tasks, which must not be open any more."""
+        if self.tasks is None:
+            raise SteradError("the number of tasks is open: give tasks, a divisor of the classes")
+        return self.tasks
+
+
+def check_tasks(dataset: Dataset, tasks: Tasks) -> None:
+    """Refuse a task with nothing to learn or to test."""
+    for part, labels in (("train", dataset.train_labels), ("test", dataset.test_labels)):
+        present = np.bincount(labels, minlength=dataset.classes) > 0
+        for task in tasks:
+            if not present[list(task)].any():
+                raise SteradError(
+                    f"the task of the classes {task} has no {part} images: "
+                    "give some, or make fewer tasks"
+                )
 
 
 def label_order(classes: int, seed: int) -> tuple[int, ...]:
@@ -80,11 +93,29 @@ def task_order(
     labels: npt.NDArray[np.int64], tasks: Tasks, rng: np.random.Generator
 ) -> tuple[npt.NDArray[np.int64], tuple[int, ...]]:
     """Return all indices task after task, shuffled inside each, and where each task ends."""
-    task_of = np.empty(sum(map(len, tasks)), dtype=np.int64)
-    for number, task in enumerate(tasks):
-        task_of[list(task)] = number
-    order = np.argsort(task_of[labels], kind="stable")
-    ends = np.cumsum(np.bincount(task_of[labels], minlength=len(tasks)))
+    home = home_tasks(tasks, sum(map(len, tasks)))[labels]
+    order = np.argsort(home, kind="stable")
+    ends = np.cumsum(np.bincount(home, minlength=len(tasks)))
     for part in np.split(order, ends[:-1]):
         rng.shuffle(part)  # the parts are views of `order`
     return order, tuple(ends.tolist())
+
+
+def home_tasks(tasks: Tasks, classes: int) -> npt.NDArray[np.int64]:
+    """Return the task of each class, (classes,); -1 for a class of no task.
+
+    >>> home_tasks(((2, 0), (3,)), 4)
+    array([ 0, -1,  0,  1])
+    """
+    home = np.full(classes, -1, dtype=np.int64)
+    for number, task in enumerate(tasks):
+        home[list(task)] = number
+    return home
+
+
+def shuffled_by_task(
+    indices: npt.NDArray[np.int64], task: npt.NDArray[np.int64], rng: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """Return `indices` by rising `task`, which says each one's, in random order inside a task."""
+    shuffled = rng.permutation(len(indices))
+    return indices[shuffled[np.argsort(task[shuffled], kind="stable")]]

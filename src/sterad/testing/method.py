@@ -46,8 +46,8 @@ def _dataset() -> Dataset:
     return Synthetic(classes=4, per_class=7, test_per_class=4, image_size=8, channels=1).load()
 
 
-def _stream(name: str) -> Stream:
-    given = {"tasks": 2, "batch_size": 5} | ({"scale": 4.0} if name == "blurry" else {})
+def _stream(name: str, tasks: int = 2) -> Stream:
+    given = {"tasks": tasks, "batch_size": 5} | ({"scale": 4.0} if name == "blurry" else {})
     # 28 images in batches of 5: each stream ends with a partial batch.
     return STREAMS[name](**given).open(_dataset(), seed=0)
 
@@ -80,6 +80,7 @@ def check_stream(made: _Maker, stream: Stream) -> None:
     learner.consolidate()
     answers = learner.predict(stream.batch(0).x)
     assert len(answers) == len(stream.batch(0)), "predict must give one label an image"
+    assert set(answers.tolist()) <= seen, "predict answered a class that was never seen"
     assert torch.equal(noise, torch.random.get_rng_state()), "torch's global generator was used"
 
 
@@ -130,7 +131,7 @@ def check_answering_does_not_teach(made: _Maker, stream: Stream) -> None:
 
 def check_answers_are_seen(made: _Maker) -> None:
     """See one class alone, each of them in turn: whatever is asked, it is the only answer."""
-    stream = STREAMS["clear"](tasks=4, batch_size=5).open(_dataset(), seed=0)
+    stream = _stream("clear", tasks=4)
     for step in range(len(stream)):
         learner, batch = made(), stream.batch(step)
         learner.observe(batch)

@@ -1,0 +1,35 @@
+"""The losses in ordinary training: many epochs over all of the data, no stream, no memory."""
+
+import torch
+
+from sterad.data.digits import Digits
+from sterad.encoders import build_network
+from sterad.losses.posterior import posterior_loss
+from sterad.sphere import AngularGaussian, kernel
+from sterad.streams.pixels import to_unit
+
+EPOCHS, BATCH, DIMENSION = 5, 64, 16
+
+digits = Digits().load()
+images, test_images = (
+    to_unit(torch.from_numpy(part)) for part in (digits.train_images, digits.test_images)
+)
+labels = torch.from_numpy(digits.train_labels)
+
+rng = torch.Generator().manual_seed(0)
+network = build_network("resnet18", digits.input_shape, 8, "mlp", DIMENSION, rng)
+optimiser = torch.optim.Adam(network.parameters(), lr=1e-3)
+log_density = kernel(AngularGaussian, AngularGaussian.concentration_of(0.1), DIMENSION)
+
+for epoch in range(EPOCHS):
+    network.train()
+    for chosen in torch.randperm(len(images), generator=rng).split(BATCH):
+        z = network(images[chosen], unit=True)  # class c is pulled to the c-th basis vector
+        loss = posterior_loss(z, labels[chosen], log_density, reduction="mean")
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    network.eval()
+    with torch.no_grad():
+        nearest = network(test_images, unit=True)[:, : digits.classes].argmax(dim=1)
+    print(f"epoch {epoch + 1}: {(nearest.numpy() == digits.test_labels).mean():.1%} right")

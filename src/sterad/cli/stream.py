@@ -1,0 +1,50 @@
+"""`sterad stream`: a stream in one line, as a file that others can train on, and as a picture."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sterad.cli.options import flat, parse
+from sterad.errors import SteradError
+from sterad.experiments.config import RunConfig
+from sterad.experiments.session import facts_of
+from sterad.report.figures import class_proportions
+from sterad.results.atomic import write_atomically
+from sterad.streams import Stream, save_order
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which stream, and what is made of it."""
+
+    seed: int = 0
+    """Seed of the label order and the stream."""
+    save: Path | None = None
+    """Write the order to this .npz file, for the stream replay-file."""
+    draw: Path | None = None
+    """Draw the proportions of the tasks over time to this .svg, .png or .pdf file."""
+    plugin: tuple[Path, ...] = ()
+    """Python files that register your own datasets and streams."""
+
+
+def main(argv: list[str]) -> int:
+    """Open the stream, describe it, and save or draw it if asked."""
+    parsed = parse(argv, "stream", ("dataset",), {"wanted": Wanted()}, "sterad stream")
+    wanted: Wanted = parsed.wanted
+    config = RunConfig.of(**flat(parsed, ("dataset", "stream")), seed=wanted.seed)
+    stream: Stream = config.stream.fields.open(config.dataset.fields.load(), wanted.seed)
+    print(stream.describe())
+    if wanted.save is not None:
+        save_order(stream, wanted.save)
+        print(wanted.save)
+    if wanted.draw is not None:
+        _draw(stream, wanted.draw)
+        print(wanted.draw)
+    return 0
+
+
+def _draw(stream: Stream, path: Path) -> None:
+    kind = path.suffix.removeprefix(".")
+    if kind not in ("svg", "png", "pdf"):
+        raise SteradError(f"cannot draw to {str(path)!r}: its name must end in .svg, .png or .pdf")
+    figure = class_proportions.draw(facts_of(stream))
+    write_atomically(path, lambda file: figure.savefig(file, format=kind))

@@ -1,0 +1,27 @@
+"""Arrangement: what every stream that is drawn from a seed has in common."""
+
+from dataclasses import dataclass
+
+from sterad.data import Dataset
+from sterad.streams.imbalance import imbalanced
+from sterad.streams.stream import Stream
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrangement:
+    """A description that says in which order images come; to add one, write `arrange`."""
+
+    batch_size: int = 10
+    """Images per batch of the stream."""
+    imbalance: float | None = None
+    """How many times as many images the most frequent class has as the rarest; by default all
+    images come."""
+
+    def open(self, dataset: Dataset, seed: int) -> Stream:
+        """Return the stream of `seed` over the training images."""
+        stream = self.arrange(dataset, seed)
+        return stream if self.imbalance is None else imbalanced(stream, self.imbalance, seed)
+
+    def arrange(self, dataset: Dataset, seed: int) -> Stream:
+        """Return the stream of `seed` before any long tail."""
+        raise NotImplementedError

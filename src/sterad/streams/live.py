@@ -1,0 +1,97 @@
+"""LiveStream: a feed of (images, labels) that nobody knows the end of."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sterad.data import Dataset
+from sterad.data.arrays import as_inputs
+from sterad.errors import SteradError
+from sterad.labels import LabelIndex
+from sterad.streams.batch import Batch
+from sterad.streams.description import STREAMS
+from sterad.streams.pixels import to_unit
+from sterad.streams.stream import Stream
+
+
+class LiveStream:
+    """Batches as a feed gives them: read when asked for, checked, counted, never seen again.
+
+    Labels are integers or strings; each new one gets the next index, and `labels.known` says which.
+
+    >>> import numpy as np
+    >>> feed = LiveStream([(np.zeros((2, 8, 8)), ["cat", "dog"]), (np.ones((1, 8, 8)), ["cat"])])
+    >>> [batch.y.tolist() for batch in feed], feed.samples, feed.labels.known
+    ([[0, 1], [0]], 3, ['cat', 'dog'])
+    """
+
+    def __init__(self, source: Iterable[tuple[Any, Any]], name: str = "live") -> None:
+        """Take a feed; nothing is read yet."""
+        self.name = name
+        self.labels = LabelIndex()
+        self.input_shape: tuple[int, ...] | None = None
+        """Shape of one input; unknown before the first batch."""
+        self.steps = 0
+        """Batches so far."""
+        self.samples = 0
+        """Images so far."""
+        self._feed = iter(source)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        """Wait for the next pair of the feed and return it as a batch."""
+        inputs, indices = self._checked(next(self._feed))
+        self.input_shape = tuple(inputs.shape[1:])
+        self.steps += 1
+        self.samples += len(inputs)
+        return Batch(to_unit(torch.from_numpy(inputs)), indices)
+
+    def batch(self, index: int) -> Batch:
+        """Return batch `index`, counted from 0, which must be the next."""
+        if index != self.steps:
+            raise SteradError(
+                f"batch {index} of the stream {self.name!r} after {self.steps}: a live stream "
+                f"cannot seek; ask for {self.steps}, or save the images and make a Dataset of them"
+            )
+        return next(self)
+
+    def _checked(self, pair: Any) -> tuple[npt.NDArray[Any], Tensor]:
+        where = f"batch {self.steps} of the stream {self.name!r}"
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise SteradError(f"{where} is a {type(pair).__name__}: give pairs (images, labels)")
+        inputs = as_inputs(pair[0], f"images of {where}")
+        labels = pair[1].detach().cpu() if isinstance(pair[1], Tensor) else pair[1]
+        count = len(self.labels.check(labels))
+        if not len(inputs) or len(inputs) != count:
+            raise SteradError(
+                f"{where} has {len(inputs)} images and {count} labels: give one label an image, "
+                "and at least one of both"
+            )
+        if self.input_shape not in (None, inputs.shape[1:]):
+            raise SteradError(
+                f"{where} has inputs of shape {inputs.shape[1:]} and those before had "
+                f"{self.input_shape}: give all of them one shape"
+            )
+        return inputs, torch.from_numpy(self.labels.learn(labels))
+
+
+@STREAMS.register("live")
+@dataclass(frozen=True)
+class Live:
+    """A feed without a known end; from Python, with run(live_config(...), feed=feed)."""
+
+    stretch: int = 1000
+    """Images of the feed that make one moment of the record."""
+
+    def open(self, dataset: Dataset, seed: int) -> Stream:
+        """Refuse: a feed is given to the run, not drawn from a dataset."""
+        raise SteradError(
+            "a live stream has no dataset: from Python, run(live_config(...), feed=feed) "
+            "follows one"
+        )

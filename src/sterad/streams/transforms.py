@@ -1,0 +1,125 @@
+"""Transformations of a whole domain: the same one for every image, batched, in [0, 1] throughout.
+
+Rotated and permuted images are the domains of D. Lopez-Paz and M. Ranzato, "Gradient Episodic
+Memory", 2017, https://arxiv.org/abs/1706.08840, and I. Goodfellow et al., "An Empirical
+Investigation of Catastrophic Forgetting", 2013, https://arxiv.org/abs/1312.6211.
+"""
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from sterad.errors import SteradError
+from sterad.seeds import generator
+
+
+@dataclass(frozen=True)
+class Transform(ABC):
+    """What is done to every image of a domain; equal fields do the same."""
+
+    @abstractmethod
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return x: (n, c, h, w) in [0, 1] transformed, in the same shape and range."""
+
+
+@dataclass(frozen=True)
+class Rotation(Transform):
+    """Turned about the centre, with black where nothing was."""
+
+    degrees: float
+    """Counterclockwise."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return the images turned: exactly by quarters, bilinearly between them."""
+        quarters, rest = divmod(self.degrees, 90)
+        if rest == 0:
+            return torch.rot90(x, int(quarters), (2, 3))
+        angle = math.radians(self.degrees)
+        turn = [[math.cos(angle), -math.sin(angle), 0], [math.sin(angle), math.cos(angle), 0]]
+        affine = x.new_tensor(turn).expand(len(x), 2, 3)
+        grid = F.affine_grid(affine, list(x.shape), align_corners=False)
+        return F.grid_sample(x, grid, align_corners=False).clamp_(0, 1)
+
+
+@dataclass(frozen=True)
+class Permutation(Transform):
+    """All pixels in another order, the same for every image and channel."""
+
+    key: int
+    """Seed of the order; 0 leaves the pixels where they are."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return x: (n, c, h, w), or vectors (n, d), with their places exchanged."""
+        if self.key == 0:
+            return x
+        flat = x.flatten(2) if x.ndim == 4 else x
+        places = _places(self.key, flat.shape[-1]).to(x.device)
+        return flat.index_select(-1, places).reshape(x.shape)
+
+
+@lru_cache(maxsize=64)
+def _places(key: int, count: int) -> Tensor:
+    return torch.randperm(count, generator=generator(key, "permutation"))
+
+
+@dataclass(frozen=True)
+class Brightness(Transform):
+    """Brighter or darker."""
+
+    factor: float
+    """What every pixel is multiplied by; what exceeds white is white."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return the images brighter or darker."""
+        return (x * self.factor).clamp_(0, 1)
+
+
+@dataclass(frozen=True)
+class Colour(Transform):
+    """Colours turned about the grey axis of RGB, which leaves greys as they are."""
+
+    turns: float
+    """A third of a turn sends red to green, green to blue and blue to red."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return x: (n, 3, h, w) with other colours."""
+        cosine, sine = math.cos(math.tau * self.turns), math.sin(math.tau * self.turns)
+        own = cosine + (1 - cosine) / 3
+        before, after = (1 - cosine) / 3 + sine / 3**0.5, (1 - cosine) / 3 - sine / 3**0.5
+        turn = [[own, after, before], [before, own, after], [after, before, own]]
+        return torch.einsum("ij,njhw->nihw", x.new_tensor(turn), x).clamp_(0, 1)
+
+
+NAMED: dict[str, type[Transform]] = {
+    one.__name__.lower(): one for one in (Rotation, Permutation, Brightness, Colour)
+}
+
+
+def plain(transform: Transform) -> dict[str, Any]:
+    """Return a transformation as JSON has it.
+
+    >>> plain(Rotation(36.0))
+    {'name': 'rotation', 'degrees': 36.0}
+    """
+    return {"name": type(transform).__name__.lower(), **dataclasses.asdict(transform)}
+
+
+def from_plain(values: Mapping[str, Any]) -> Transform:
+    """Return the transformation that `plain` came from.
+
+    >>> from_plain({"name": "rotation", "degrees": 36.0})
+    Rotation(degrees=36.0)
+    """
+    fields = dict(values)
+    name = fields.pop("name")
+    if name not in NAMED:
+        raise SteradError(f"unknown transformation {name!r}: known are {', '.join(NAMED)}")
+    return NAMED[name](**fields)

@@ -1,0 +1,32 @@
+"""`sterad stream`: described, saved, replayed, drawn."""
+
+from pathlib import Path
+
+import pytest
+
+from sterad.cli import main
+
+SMALL = ["--dataset", "synthetic", "--classes", "4", "--per-class", "12", "--tasks", "2"]
+
+
+def test_a_saved_order_is_replayed_with_its_hash(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    order = str(tmp_path / "order.npz")
+    assert main(["stream", "blurry", *SMALL, "--seed", "3", "--save", order]) == 0
+    described = capsys.readouterr().out.splitlines()[0]
+    data = [word for word in SMALL if word not in ("--tasks", "2")]
+    assert main(["stream", "replay-file", *data, "--file", order]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == described
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
+def test_a_stream_is_drawn(kind: str, tmp_path: Path) -> None:
+    target = tmp_path / f"stream.{kind}"
+    assert main(["stream", "clear", *SMALL, "--draw", str(target)]) == 0
+    assert target.stat().st_size > 1000
+
+
+def test_an_unknown_kind_of_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stream", "clear", *SMALL, "--draw", str(tmp_path / "stream.doc")]) == 2
+    assert "must end in .svg, .png or .pdf" in capsys.readouterr().err

@@ -1,0 +1,141 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sterad.data import DATASETS, Cifar10, Cifar100
+from sterad.errors import SteradError
+
+Made = Callable[..., Path]
+
+
+@pytest.mark.parametrize("layout", ["python", "binary"])
+@pytest.mark.parametrize("name", ["cifar10", "cifar100"])
+def test_both_layouts_give_the_same_images(
+    make_cifar: Made, cifar_images: tuple[np.ndarray, np.ndarray], name: str, layout: str
+) -> None:
+    images, labels = cifar_images
+    data = DATASETS[name](root=make_cifar(name, layout)).load()  # type: ignore[call-arg]
+    cut = 5 if name == "cifar10" else 4
+    np.testing.assert_array_equal(data.train_images, images[:cut])
+    np.testing.assert_array_equal(data.test_images, images[cut:])
+    assert data.train_labels.tolist() == labels[:cut].tolist()
+    assert data.test_labels.tolist() == labels[cut:].tolist()
+    assert data.flip
+    assert data.name == name
+    if layout == "python":
+        assert data.class_names == ("a", "b", "c", "d")
+
+
+def test_the_folder_itself_is_a_root_too(make_cifar: Made) -> None:
+    root = make_cifar("cifar100", "python")
+    assert len(Cifar100(root=root / "cifar-100-python").load().train_labels) == 4
+
+
+def test_names_from_the_text_beside_the_binary_files(make_cifar: Made) -> None:
+    root = make_cifar("cifar10", "binary")
+    assert Cifar10(root=root).load().class_names[:2] == ("airplane", "automobile")
+    names = "".join(f"name{i}\n" for i in range(10)) + "\n"
+    (root / "cifar-10-batches-bin" / "batches.meta.txt").write_text(names)
+    assert Cifar10(root=root).contents().class_names[9] == "name9"
+
+
+def test_a_cut_binary_file(make_cifar: Made) -> None:
+    file = make_cifar("cifar10", "binary") / "cifar-10-batches-bin" / "data_batch_3.bin"
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(SteradError, match=r"data_batch_3.bin' has 3072 bytes.*cut short"):
+        Cifar10(root=file.parents[1]).load()
+
+
+def test_a_cut_pickle(make_cifar: Made) -> None:
+    file = make_cifar("cifar100", "python") / "cifar-100-python" / "train"
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(SteradError, match=r"train' is damaged or cut short"):
+        Cifar100(root=file.parents[1]).load()
+    assert not list(file.parents[1].glob(".sterad/*-*")), "nothing partial is left behind"
+
+
+def test_labels_of_another_length(python2: Callable[[object], bytes], make_cifar: Made) -> None:
+    file = make_cifar("cifar100", "python") / "cifar-100-python" / "test"
+    file.write_bytes(python2({b"data": np.zeros((2, 3072), np.uint8), b"fine_labels": [1]}))
+    with pytest.raises(SteradError, match=r"1 labels.*for 2 images"):
+        Cifar100(root=file.parents[1]).load()
+
+
+@pytest.mark.parametrize(
+    ("found", "sentence"),
+    [
+        ({b"data": np.zeros((2, 3072), np.uint8)}, "has no 'fine_labels'"),
+        ({b"data": np.zeros((2, 3000), np.uint8), b"fine_labels": [0, 1]}, r"shape \(2, 3000\)"),
+        ({b"data": np.zeros((2, 3072), np.uint8), b"fine_labels": [0, 9]}, "label 9 at index 1"),
+    ],
+)
+def test_odd_pickles(
+    python2: Callable[[object], bytes], make_cifar: Made, found: dict[bytes, object], sentence: str
+) -> None:
+    root = make_cifar("cifar100", "python")
+    (root / "cifar-100-python" / "test").write_bytes(python2(found))
+    with pytest.raises(SteradError, match=sentence):
+        Cifar100(root=root).load()
+
+
+def test_what_is_missing_is_named(make_cifar: Made, tmp_path: Path) -> None:
+    with pytest.raises(SteradError, match=r"no cifar10 in.*sterad data get cifar10 --root"):
+        Cifar10(root=tmp_path).load()
+    with pytest.raises(SteradError, match=r"there is no folder"):
+        Cifar10(root=tmp_path / "nowhere").load()
+    (tmp_path / "cifar-10-binary.tar.gz").touch()
+    with pytest.raises(SteradError, match=r"only cifar-10-binary.tar.gz, which is not unpacked"):
+        Cifar10(root=tmp_path).load()
+    (make_cifar("cifar10", "binary") / "cifar-10-batches-bin" / "data_batch_4.bin").unlink()
+    with pytest.raises(SteradError, match=r"lacks data_batch_4.bin"):
+        Cifar10(root=tmp_path).load()
+
+
+def test_the_root_of_the_environment(
+    make_cifar: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("STERAD_DATA", str(make_cifar("cifar10", "binary")))
+    assert len(Cifar10().load().train_labels) == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "classes", "per_class", "tasks", "scale"),
+    [
+        ("cifar10", None, None, 5, 1500),
+        ("cifar100", None, None, 10, 1500),
+        ("cifar100", 20, 20, 10, 12),
+        ("cifar100", 10, None, 5, 150),
+        ("split_cifar100", 7, 9999, 1, 105),
+        ("seq-cifar10", 4, 500, 2, 60),
+    ],
+)
+def test_defaults_need_no_files(
+    name: str, classes: int | None, per_class: int | None, tasks: int, scale: float
+) -> None:
+    described = DATASETS[name](root=Path("nowhere"), classes=classes, per_class=per_class)  # type: ignore[call-arg]
+    defaults = described.defaults()
+    assert (defaults.width, defaults.tasks) == (64, tasks)
+    assert defaults.scale == pytest.approx(scale)
+
+
+def test_the_real_cifar100(real_data: Callable[[str], Path]) -> None:
+    data = Cifar100(root=real_data("cifar-100-python")).load()
+    assert data.train_images.shape == (50_000, 3, 32, 32)
+    assert data.test_images.shape == (10_000, 3, 32, 32)
+    means = data.train_images.mean(axis=(0, 2, 3)) / 255
+    np.testing.assert_allclose(means, (0.5071, 0.4865, 0.4409), atol=5e-5)
+    assert data.train_labels[:5].tolist() == [19, 29, 0, 11, 1]
+    assert set(np.bincount(data.train_labels)) == {500}
+    assert data.class_names[19] == "cattle"
+
+
+def test_the_real_cifar10(real_data: Callable[[str], Path]) -> None:
+    data = Cifar10(root=real_data("cifar-10-batches-bin")).load()
+    assert data.train_images.shape == (50_000, 3, 32, 32)
+    means = data.train_images.mean(axis=(0, 2, 3)) / 255
+    np.testing.assert_allclose(means, (0.4914, 0.4822, 0.4465), atol=5e-5)
+    assert data.train_labels[:5].tolist() == [6, 9, 9, 4, 1]
+    assert data.test_labels[:5].tolist() == [3, 8, 8, 0, 6]
+    assert set(np.bincount(data.train_labels)) == {5000}

@@ -1,0 +1,147 @@
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sterad.data import Folder
+from sterad.errors import SteradError
+
+Made = Callable[..., Path]
+
+
+def test_train_and_test(make_folder: Made) -> None:
+    data = Folder(root=make_folder(("train", "val")), folder="pets").load()
+    assert data.train_images.shape == (10, 3, 8, 8)
+    assert data.train_images[:, 0, 0, 0].tolist() == [0, 1, 2, 3, 4, 50, 51, 52, 53, 54]
+    assert data.test_labels.tolist() == [0] * 5 + [1] * 5
+    assert data.class_names == ("ant", "bee")
+    assert not data.flip
+    assert Folder(folder="pets", flip=True).mirrored()
+
+
+def test_a_split_from_a_seed(make_folder: Made) -> None:
+    root = make_folder(count=20)
+
+    def test_pixels(**changes: Any) -> list[int]:
+        data = Folder(root=root, folder="pets", **changes).load()
+        values = [images[:, 0, 0, 0].tolist() for images in (data.train_images, data.test_images)]
+        assert sorted(values[0] + values[1]) == [*range(20), *range(50, 70)]
+        assert np.bincount(data.test_labels).tolist() == [len(values[1]) // 2] * 2
+        return list(values[1])
+
+    assert len(test_pixels()) == 8
+    assert test_pixels() == test_pixels()
+    assert test_pixels() != test_pixels(split_seed=1)
+    assert len(test_pixels(test_share=0.5)) == 20
+    assert len(test_pixels(test_share=0.001)) == 2
+
+
+def test_grey_and_any_size(save_image: Callable[..., None], make_folder: Made) -> None:
+    root = make_folder(size=(12, 8))
+    with pytest.raises(SteradError, match=r"is 12x8 pixels: give image_size"):
+        Folder(root=root, folder="pets").load()
+    save_image(root / "pets" / "ant" / "9.png", np.full((30, 20), 9, np.uint8))
+    data = Folder(root=root, folder="pets", image_size=6, channels=1).load()
+    assert data.input_shape == (1, 6, 6)
+    with pytest.raises(SteradError, match=r"image_size 33 is more than 4 times the 8"):
+        Folder(root=root, folder="pets", image_size=33).load()
+
+
+def test_the_largest_centred_square_is_taken(
+    save_image: Callable[..., None], make_folder: Made
+) -> None:
+    root = make_folder()
+    stripes = np.zeros((8, 16, 3), np.uint8)
+    stripes[:, 4:12] = 200
+    for name in ("ant", "bee"):
+        shutil.rmtree(root / "pets" / name)
+        for j in range(2):
+            save_image(root / "pets" / name / f"{j}.png", stripes)
+    assert Folder(root=root, folder="pets", image_size=4).load().train_images.min() == 200
+
+
+def test_sizes_that_differ(save_image: Callable[..., None], make_folder: Made) -> None:
+    root = make_folder(("train", "test"))
+    save_image(root / "pets" / "train" / "bee" / "3.png", np.zeros((9, 9, 3), np.uint8))
+    with pytest.raises(SteradError, match=r"train image 8, .*is 9x9.*8x8.*give image_size"):
+        Folder(root=root, folder="pets").load()
+
+
+def test_one_class(make_folder: Made) -> None:
+    with pytest.raises(SteradError, match=r"has 1 class \(ant\): give two or more"):
+        Folder(root=make_folder(classes=("ant",)), folder="pets").load()
+
+
+def test_an_image_that_does_not_decode(make_folder: Made) -> None:
+    root = make_folder(("train", "test"))
+    (root / "pets" / "train" / "bee" / "2.png").write_bytes(b"\x89PNG\r\n\x1a\nbroken")
+    with pytest.raises(SteradError, match=r"train image 7, '.*bee/2.png', does not decode"):
+        Folder(root=root, folder="pets").load()
+    (root / "pets" / "train" / "ant" / "0.png").write_bytes(b"")
+    with pytest.raises(SteradError, match=r"image 0, '.*ant/0.png', does not decode"):
+        Folder(root=root, folder="pets").load()
+
+
+def test_too_many_bits(save_image: Callable[..., None], make_folder: Made) -> None:
+    root = make_folder(("train", "test"))
+    save_image(root / "pets" / "train" / "ant" / "1.png", np.full((8, 8), 40_000, np.uint16))
+    with pytest.raises(SteradError, match=r"more than 8 bits a channel"):
+        Folder(root=root, folder="pets").load()
+
+
+def test_bombs_are_refused_before_they_are_decoded(
+    make_folder: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sterad.data.image_files.MOST_PIXELS", 50)
+    with pytest.raises(SteradError, match=r"8x8 pixels, too many"):
+        Folder(root=make_folder(), folder="pets").load()
+
+
+def test_folders_that_do_not_fit(
+    save_image: Callable[..., None], make_folder: Made, tmp_path: Path
+) -> None:
+    root = make_folder(("train", "test"))
+    save_image(root / "pets" / "test" / "cat" / "0.png", np.zeros((8, 8, 3), np.uint8))
+    with pytest.raises(SteradError, match=r"has a class 'cat' that"):
+        Folder(root=root, folder="pets").load()
+    shutil.rmtree(root / "pets" / "test" / "cat")
+    (root / "pets" / "train" / "empty").mkdir()
+    with pytest.raises(SteradError, match=r"no image in .*empty"):
+        Folder(root=root, folder="pets").load()
+    with pytest.raises(SteradError, match=r"give --folder"):
+        Folder(root=root).load()
+    with pytest.raises(SteradError, match=r"there is no folder .*dogs"):
+        Folder(root=root, folder="dogs").load()
+    with pytest.raises(SteradError, match=r"test_share is 1\.0"):
+        Folder(test_share=1.0)
+
+
+def test_a_class_with_one_image_cannot_be_split(make_folder: Made) -> None:
+    with pytest.raises(SteradError, match=r"'ant' has one image"):
+        Folder(root=make_folder(count=1), folder="pets").load()
+
+
+def test_defaults_are_counted(make_folder: Made) -> None:
+    defaults = Folder(root=make_folder(("train", "test"), count=10), folder="pets").defaults()
+    assert (defaults.tasks, defaults.scale) == (2, 1.5)
+
+
+def test_from_the_second_time_on_the_cache_knows_the_counts(
+    make_folder: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described = Folder(root=make_folder(count=10), folder="pets", per_class=6)
+    before = described.defaults()
+    described.load()
+    monkeypatch.setattr(Folder, "contents", lambda _: pytest.fail("listed again"))
+    assert described.defaults() == before
+
+
+def test_a_new_image_is_noticed(save_image: Callable[..., None], make_folder: Made) -> None:
+    root = make_folder(("train", "test"))
+    described = Folder(root=root, folder="pets")
+    assert len(described.load().train_labels) == 10
+    save_image(root / "pets" / "train" / "bee" / "77.png", np.zeros((8, 8, 3), np.uint8))
+    assert len(described.load().train_labels) == 11

@@ -1,0 +1,74 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sterad.data import Npz
+from sterad.errors import SteradError
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (8, 6, 6), dtype=np.uint8)
+LABELS = np.array([0, 1, 2, 3, 0, 1, 2, 3])
+
+
+def saved(tmp_path: Path, **changes: Any) -> Path:
+    arrays = {
+        "train_images": IMAGES,
+        "train_labels": LABELS,
+        "test_images": IMAGES[:4],
+        "test_labels": LABELS[:4],
+    } | changes
+    np.savez(tmp_path / "mine.npz", **{k: v for k, v in arrays.items() if v is not None})
+    return tmp_path
+
+
+def test_images_floats_and_names(tmp_path: Path) -> None:
+    root = saved(tmp_path, train_images=IMAGES / 255, class_names=np.array(["a", "b", "c", "d"]))
+    data = Npz(root=root, npz_file="mine.npz", flip=True).load()
+    np.testing.assert_array_equal(data.train_images[:, 0], IMAGES)
+    assert isinstance(data.train_images, np.memmap)
+    assert (data.class_names, data.flip) == (("a", "b", "c", "d"), True)
+    assert Npz(root=root, npz_file="mine.npz").defaults().scale == pytest.approx(0.15 * 8 / 4)
+
+
+def test_the_names_of_keras_and_a_full_path(tmp_path: Path) -> None:
+    file = tmp_path / "k.npz"
+    np.savez(file, x_train=IMAGES, y_train=LABELS, x_test=IMAGES, y_test=LABELS)
+    data = Npz(root=tmp_path / "elsewhere", npz_file=str(file), classes=2, per_class=1).load()
+    assert data.train_labels.tolist() == [0, 1]
+
+
+def test_feature_vectors(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).normal(size=(8, 5)).astype(np.float32)
+    root = saved(tmp_path, train_images=vectors, test_images=vectors[:4])
+    assert Npz(root=root, npz_file="mine.npz").load().input_shape == (5,)
+    with pytest.raises(SteradError, match="feature vectors"):
+        Npz(root=root, npz_file="mine.npz", image_size=8).load()
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"test_labels": None}, "has no array 'test_labels', only"),
+        ({"train_labels": LABELS[:7]}, "mine.npz': there are 7 train labels for 8 images"),
+        ({"train_images": np.array([{}] * 8, dtype=object)}, "cannot be read.*plain numbers"),
+        ({"train_images": IMAGES.astype(int)}, "give uint8"),
+    ],
+)
+def test_odd_arrays(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(SteradError, match=sentence):
+        Npz(root=saved(tmp_path, **changes), npz_file="mine.npz").load()
+
+
+def test_odd_files(tmp_path: Path) -> None:
+    with pytest.raises(SteradError, match="give --npz-file"):
+        Npz(root=tmp_path).load()
+    with pytest.raises(SteradError, match="there is no file"):
+        Npz(root=tmp_path, npz_file="nowhere.npz").load()
+    file = saved(tmp_path) / "mine.npz"
+    file.write_bytes(file.read_bytes()[:-300])
+    with pytest.raises(SteradError, match="cannot be read"):
+        Npz(root=tmp_path, npz_file="mine.npz").load()
+    np.save(tmp_path / "one.npy", IMAGES)
+    with pytest.raises(SteradError, match="is one array"):
+        Npz(root=tmp_path, npz_file="one.npy").load()

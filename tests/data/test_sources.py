@@ -1,0 +1,33 @@
+import re
+from urllib.parse import urlsplit
+
+from sterad.data import DATASETS
+from sterad.data.sources import SOURCES
+from sterad.data.stored import Stored
+
+
+def test_every_source_is_a_dataset_and_complete() -> None:
+    for name, source in SOURCES.items():
+        described = DATASETS[name]
+        assert issubclass(described, Stored)
+        assert described.name == name
+        assert source.licence
+        assert source.page.startswith("http")
+        for remote in (one for choice in source.choices for one in choice):
+            assert urlsplit(remote.url).scheme in ("http", "https")
+            assert remote.md5 is None or re.fullmatch("[0-9a-f]{32}", remote.md5)
+            assert remote.size > 1000
+        assert all(re.fullmatch("[0-9a-f]{32}", md5) for md5 in source.md5.values())
+
+
+def test_the_aliases_of_the_field() -> None:
+    aliases = {
+        "seq-cifar10": "cifar10",
+        "split_cifar100": "cifar100",
+        "tiny": "tiny-imagenet",
+        "tinyimagenet": "tiny-imagenet",
+        "seq-tinyimg": "tiny-imagenet",
+        "core": "core50",
+        "fmnist": "fashion-mnist",
+    }
+    assert {alias: DATASETS.resolve(alias) for alias in aliases} == aliases

@@ -1,0 +1,94 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sterad.data import Dataset, Digits, Subset
+from sterad.data.subset import occurrence
+from sterad.errors import SteradError
+
+
+@given(st.lists(st.integers(0, 5), max_size=60))
+def test_occurrence_agrees_with_counting(values: list[int]) -> None:
+    expected = [values[:at].count(value) for at, value in enumerate(values)]
+    assert occurrence(np.array(values, np.int64)).tolist() == expected
+
+
+@given(
+    labels=st.lists(st.integers(0, 4), min_size=5, max_size=60),
+    classes=st.integers(2, 5),
+    limit=st.integers(1, 6),
+)
+def test_the_first_of_each_class_in_file_order(labels: list[int], classes: int, limit: int) -> None:
+    array = np.array(labels, np.int64)
+    largest = max((labels.count(c) for c in range(classes)), default=0)
+    subset = Subset(classes=classes, per_class=limit)
+    if 0 < largest < limit:
+        with pytest.raises(SteradError, match=f"per_class is {limit}.*at most {largest}"):
+            subset.choose(array, 5, "train")
+        return
+    expected = [
+        at
+        for at, label in enumerate(labels)
+        if label < classes and labels[:at].count(label) < limit
+    ]
+    assert subset.choose(array, 5, "train").tolist() == expected
+
+
+def test_domains_are_taken_in_equal_parts() -> None:
+    labels, domains = np.repeat([0, 1], 12), np.tile(np.repeat([0, 1, 2], 4), 2)
+    chosen = Subset(per_class=5).choose(labels, 2, "train", domains)
+    counts = np.zeros((2, 3), int)
+    np.add.at(counts, (labels[chosen], domains[chosen]), 1)
+    assert counts.tolist() == [[2, 2, 1], [2, 2, 1]]
+
+
+def test_a_dataset_in_memory_is_cut_everywhere() -> None:
+    whole = Digits().load()
+    data = Digits(classes=4, per_class=7, test_per_class=3, image_size=4).load()
+    assert data.train_images.shape == (28, 1, 4, 4)
+    assert np.bincount(data.test_labels).tolist() == [3, 3, 3, 3]
+    assert data.class_names == ("0", "1", "2", "3")
+    first = np.flatnonzero(whole.train_labels == 3)[:7]
+    blocks = whole.train_images[first].reshape(7, 4, 2, 4, 2).mean(axis=(2, 4))
+    kept = data.train_images[data.train_labels == 3][:, 0]
+    np.testing.assert_array_equal(kept, np.floor(blocks + 0.5))
+
+
+def test_defaults_follow_the_share() -> None:
+    defaults = Digits(classes=4, per_class=36).defaults()
+    assert defaults.tasks == 2
+    assert defaults.scale == pytest.approx(43 * 4 * 36 / 1442)
+
+
+def test_domains_are_cut_with_their_images() -> None:
+    images, labels = np.zeros((6, 1, 8, 8), np.uint8), np.array([0, 1, 2, 0, 1, 2])
+    domains = np.array([0, 0, 0, 1, 1, 1])
+    data = Dataset("d", images, labels, images, labels, ("a", "b", "c"), False, domains, ("x", "y"))
+    cut = Subset(classes=2).cut(data)
+    assert cut.domains is not None
+    assert cut.domains.tolist() == [0, 0, 1, 1]
+    assert cut.domain_names == ("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"classes": 1}, "classes is 1: give at least 2"),
+        ({"per_class": 0}, "per_class is 0: give at least 1"),
+        ({"test_per_class": -1}, "test_per_class is -1"),
+        ({"image_size": 3}, "image_size is 3: give at least 4"),
+    ],
+)
+def test_impossible_numbers_get_a_sentence(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(SteradError, match=sentence):
+        Digits(**changes)
+
+
+def test_more_than_there_is() -> None:
+    with pytest.raises(SteradError, match="classes is 11 and there are 10"):
+        Digits(classes=11).load()
+    with pytest.raises(SteradError, match="test_per_class is 99 and the largest class has 36 test"):
+        Digits(test_per_class=99).load()

@@ -1,0 +1,75 @@
+import pytest
+import torch
+
+from sterad.sphere import (
+    AngularGaussian,
+    ProjectedStudentT,
+    SphericalCauchy,
+    Uniform,
+    VonMisesFisher,
+    kernel,
+)
+from sterad.sphere.kernel import MAX_DEGREE, LogKernel
+
+
+def test_it_is_built_once() -> None:
+    assert kernel(AngularGaussian, 0.5, 32) is kernel(AngularGaussian, 0.5, 32)
+    assert kernel(ProjectedStudentT, 0.5, 32, df=3.0) is not kernel(
+        ProjectedStudentT, 0.5, 32, df=4.0
+    )
+
+
+def test_the_degree_follows_the_law() -> None:
+    assert kernel(VonMisesFisher, 7.14, 512).degree() == 1
+    assert kernel(AngularGaussian, 0.5**0.5, 512).degree() == 7
+    assert 20 < (kernel(AngularGaussian, 100.0, 4096).degree() or 0) <= 32
+    assert kernel(AngularGaussian, 0.0, 512).degree() == 0
+
+
+def test_where_a_polynomial_would_be_long_it_evaluates_directly() -> None:
+    log_kernel = kernel(AngularGaussian, 100.0, 2)
+    assert log_kernel.degree() is None
+    t = torch.linspace(-1, 1, 11, dtype=torch.float64)
+    direct = AngularGaussian(torch.eye(2, dtype=torch.float64)[0], 100.0).log_kernel(t)
+    assert torch.equal(log_kernel(t), direct)
+    assert MAX_DEGREE == 64
+
+
+@pytest.mark.parametrize(
+    "log_kernel",
+    [
+        kernel(AngularGaussian, 0.5**0.5, 512),  # Horner
+        kernel(AngularGaussian, 10.0, 16),  # Clenshaw
+        kernel(AngularGaussian, 30.0, 3),  # direct
+        kernel(SphericalCauchy, 8.0, 64),
+    ],
+    ids=str,
+)
+def test_derivatives_and_vmap(log_kernel: LogKernel) -> None:
+    t = torch.linspace(-0.9, 0.9, 5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(log_kernel, (t,))
+    assert torch.autograd.gradgradcheck(log_kernel, (t,))
+    assert torch.allclose(torch.func.vmap(log_kernel)(t), log_kernel(t), rtol=1e-12)
+    slopes = torch.func.vmap(torch.func.grad(log_kernel))(t)
+    assert torch.allclose(slopes, torch.autograd.grad(log_kernel(t).sum(), t)[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_answers_in_float32(dtype: torch.dtype) -> None:
+    t = torch.linspace(-1, 1, 9).to(dtype).requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        value = kernel(AngularGaussian, 4.4, 512)(t)
+    (slope,) = torch.autograd.grad(value.sum(), t)
+    expected = kernel(AngularGaussian, 4.4, 512)(t.detach().double())
+    assert value.dtype == torch.float32
+    assert slope.dtype == dtype
+    assert torch.allclose(value.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_bad_input_gets_a_sentence() -> None:
+    with pytest.raises(ValueError, match="concentration is -1"):
+        kernel(AngularGaussian, -1.0, 8)
+    with pytest.raises(ValueError, match="dimension is 1"):
+        kernel(AngularGaussian, 1.0, 1)
+    with pytest.raises(ValueError, match="has no kernel"):
+        kernel(Uniform, 1.0, 3)  # type: ignore[arg-type]

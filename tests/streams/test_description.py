@@ -1,0 +1,175 @@
+"""What every registered stream promises, whatever the dataset."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sterad.data import Dataset
+from sterad.errors import SteradError
+from sterad.streams import (
+    STREAMS,
+    Batch,
+    Blurry,
+    Clear,
+    Description,
+    Domain,
+    IBlurry,
+    Iid,
+    Linear,
+    LongTail,
+    SiBlurry,
+    Stream,
+)
+
+shares = st.floats(0, 100)
+GOLDEN = {
+    "blurry": "c6ce3aefd9d5",
+    "clear": "7bcd5fbc8ab4",
+    "domain": "6c887c0eb57a",
+    "i-blurry": "795b6a68d255",
+    "iid": "b834ef63dc3b",
+    "linear": "d98b93a013d7",
+    "long-tail": "8f2b05637f66",
+    "si-blurry": "a3e931fe9c52",
+}
+
+
+@st.composite
+def datasets(draw: st.DrawFn) -> Dataset:
+    """Draw any number of classes with any number of images, at least one each."""
+    classes = draw(st.integers(1, 12))
+    counts = draw(st.lists(st.integers(1, 30), min_size=classes, max_size=classes))
+    labels = np.repeat(np.arange(classes), counts)
+    if draw(st.booleans()):
+        np.random.default_rng(draw(st.integers(0, 9))).shuffle(labels)
+    images = np.arange(4 * len(labels)).astype(np.uint8).reshape(-1, 1, 2, 2)
+    return Dataset.from_arrays(images, labels, images, labels)
+
+
+def divisor(draw: st.DrawFn, classes: int) -> int:
+    return draw(st.sampled_from([k for k in range(1, classes + 1) if classes % k == 0]))
+
+
+@st.composite
+def permutations(draw: st.DrawFn, data: Dataset) -> Description:
+    tasks, size = st.just(divisor(draw, data.classes)), st.integers(1, 40)
+    sources: list[st.SearchStrategy[Description]] = [
+        st.builds(Clear, tasks=tasks, batch_size=size),
+        st.builds(Iid, tasks=tasks, batch_size=size),
+        st.builds(Blurry, tasks=tasks, batch_size=size, scale=st.floats(1e-3, 1e6)),
+        st.builds(Linear, tasks=tasks, batch_size=size, overlap=st.floats(0, 1)),
+        st.builds(IBlurry, tasks=tasks, batch_size=size, disjoint=shares, blur=shares),
+        st.builds(
+            Domain,
+            kind=st.sampled_from(["rotation", "permutation", "brightness"]),
+            domains=st.integers(1, min(5, len(data.train_labels))),
+            announced=st.booleans(),
+            batch_size=size,
+        ),
+    ]
+    source: Description = draw(st.one_of(sources))
+    return source
+
+
+@st.composite
+def subsets(draw: st.DrawFn, data: Dataset) -> Description:
+    si_blurry = st.builds(
+        SiBlurry, tasks=st.integers(1, data.classes), disjoint=shares, blur=shares
+    )
+    long_tail = st.builds(
+        LongTail,
+        tasks=st.just(divisor(draw, data.classes)),
+        imbalance=st.floats(1, 1e6),
+        base=st.sampled_from(["clear", "blurry", "iid", "linear", "i-blurry", "si-blurry"]),
+        scale=st.floats(1e-3, 1e6),
+    )
+    source: Description = draw(st.one_of(si_blurry, long_tail))
+    return source
+
+
+def shown(stream: Stream) -> list[Batch]:
+    return [event for _, event in stream.events() if isinstance(event, Batch)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), datasets(), st.integers(0, 2**32 - 1))
+def test_permutations_show_every_image_once(draws: st.DataObject, data: Dataset, seed: int) -> None:
+    stream = draws.draw(permutations(data)).open(data, seed)
+    assert sorted(stream.order.tolist()) == list(range(len(data.train_labels)))
+    labels = torch.cat([batch.y for batch in shown(stream)])
+    assert labels.tolist() == data.train_labels[stream.order].tolist()
+    assert stream.order.dtype == np.int64
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), datasets(), st.integers(0, 2**32 - 1))
+def test_subsets_show_no_image_twice(draws: st.DataObject, data: Dataset, seed: int) -> None:
+    stream = draws.draw(subsets(data)).open(data, seed)
+    assert len(set(stream.order.tolist())) == stream.samples
+    homes = [label for task in stream.tasks for label in task]
+    assert len(homes) == len(set(homes))
+    assert set(data.train_labels[stream.order].tolist()) == set(homes)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data(), datasets(), st.integers(0, 100))
+def test_equal_arguments_give_equal_streams_read_in_one_go_or_by_seeking(
+    draws: st.DataObject, data: Dataset, seed: int
+) -> None:
+    source = draws.draw(st.one_of(permutations(data), subsets(data)))
+    stream, again = source.open(data, seed), source.open(data, seed)
+    assert stream.digest == again.digest
+    whole = shown(stream)
+    for at in draws.draw(st.permutations(range(len(whole)))):
+        assert torch.equal(again.batch(at).x, whole[at].x)
+        assert torch.equal(again.batch(at).y, whole[at].y)
+
+
+def test_the_streams_of_the_package_are_all_tested() -> None:
+    ours = {name for name in STREAMS if STREAMS.origin(name).startswith("sterad.streams.")}
+    assert ours == {*GOLDEN, "replay-file", "live"}
+
+
+def three_hundred() -> Dataset:
+    images, labels = np.zeros((300, 1, 4, 4), np.uint8), np.arange(300) % 10
+    return Dataset.from_arrays(images, labels, images, labels)
+
+
+def usual_fields(name: str) -> dict[str, Any]:
+    known = STREAMS[name].__dataclass_fields__
+    return {key: value for key, value in {"tasks": 5, "scale": 9.0}.items() if key in known}
+
+
+@pytest.mark.parametrize("name", sorted(GOLDEN))
+def test_every_stream_opens_by_name_with_the_defaults_of_a_dataset(name: str) -> None:
+    data, usual = three_hundred(), usual_fields(name)
+    one, other = (STREAMS[name](**usual).open(data, seed) for seed in (0, 1))
+    assert one.digest != other.digest
+    assert (STREAMS[name].__doc__ or "").partition("\n")[0].endswith(".")
+    assert "\n" not in one.describe()
+    assert one.digest[:12] in one.describe()
+    thinned = STREAMS[name](**usual | {"imbalance": 30.0}).open(data, 0)
+    assert set(thinned.order) < set(one.order) or name == "long-tail"
+
+
+@pytest.mark.parametrize("name", sorted(GOLDEN))
+def test_the_stream_of_a_seed_never_changes(name: str) -> None:
+    stream = STREAMS[name](**usual_fields(name)).open(three_hundred(), 0)
+    assert stream.digest[:12] == GOLDEN[name]
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        (lambda: IBlurry(disjoint=101), "disjoint 101 is not a share"),
+        (lambda: SiBlurry(blur=-1), "blur -1 is not a share"),
+        (lambda: Linear(overlap=1.5), "overlap 1.5 is not a share of a task"),
+    ],
+)
+def test_shares_that_are_none_get_a_sentence(source: Any, sentence: str) -> None:
+    with pytest.raises(SteradError, match=sentence):
+        source()

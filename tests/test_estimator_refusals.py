@@ -1,0 +1,194 @@
+"""Bad input meets a sentence with the value and the remedy, and the classifier works on."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+
+from sterad import OnlineClassifier
+from sterad.data.synthetic import Synthetic
+from sterad.errors import SteradError
+from sterad.experiments.checkpoint import save_checkpoint
+
+SMALL: dict[str, Any] = {"views": 1, "projection": 16, "memory_batch": 8}
+DATA = Synthetic(classes=3, per_class=8, test_per_class=4, noise=0.1).load()
+X, Y = DATA.train_images[:, 0], DATA.train_labels
+Array = npt.NDArray[Any]
+
+
+def small(method: str = "agd-fd", **choices: Any) -> OnlineClassifier:
+    fields = choices.pop("fields", SMALL if method != "finetune" else {})
+    return OnlineClassifier(method, **({"memory": 20, "width": 2, "fields": fields} | choices))
+
+
+def fitted(method: str = "agd-fd", **choices: Any) -> OnlineClassifier:
+    return small(method, **choices).partial_fit(X, Y)
+
+
+def equal(first: OnlineClassifier, second: OnlineClassifier) -> bool:
+    return np.array_equal(first.predict_proba(X), second.predict_proba(X))
+
+
+def without(value: float) -> Array:
+    x = X / 255
+    x[5, 2, 2] = value
+    return x
+
+
+BAD: dict[str, tuple[Any, Any, str]] = {
+    "NaN": (without(np.nan), Y, r"hold nan at index 5 and must lie in \[0, 1\].*or drop"),
+    "infinite": (without(np.inf), Y, "hold inf at index 5"),
+    "negative": (without(-0.25), Y, "hold -0.25 at index 5"),
+    "not scaled": (X.astype(np.float32), Y, r"must lie in \[0, 1\]: divide by 255"),
+    "integers": (X.astype(np.int64), Y, "of type int64: give uint8 from 0 to 255, or floats"),
+    "words": ("images", Y, "give uint8"),
+    "ragged": ([[1.0], [1.0, 2.0]], [0, 1], "not one array .*: give all of them one shape"),
+    "larger": (np.zeros((24, 16, 16)), Y, r"shape \(1, 16, 16\) and .* built for \(1, 8, 8\)"),
+    "in colour": (np.zeros((24, 3, 8, 8)), Y, r"shape \(3, 8, 8\) and .* one number of channels"),
+    "five channels": (np.zeros((24, 5, 8, 8)), Y, r"shape \(24, 5, 8, 8\): give square images"),
+    "features": (np.zeros((24, 64)), Y, r"shape \(64,\) and .* built for \(1, 8, 8\)"),
+    "one image": (X[0].astype(float), Y[:1], "8 images and 1 labels: give one label an image"),
+    "empty": (X[:0], Y[:0], "the batch is empty: give at least one image"),
+    "too few labels": (X, Y[:5], "24 images and 5 labels: give one label an image"),
+    "too many labels": (X[:5], Y, "5 images and 24 labels"),
+    "other kind": (X, Y.astype(str), "label '0' is a str and those before were int, like 0"),
+    "mixed kinds": (X[:2], [1, "two"], "label 1 is a int among strings: keep to one kind"),
+    "float labels": (X, Y / 2, "labels are of type float64: .* round or map yours"),
+    "torch float labels": (X, torch.from_numpy(Y / 2), "labels are of type float64"),
+    "no label": (X[:2], [None, None], "labels are of type object"),
+    "one-hot labels": (X, np.eye(3)[Y], r"labels have shape \(24, 3\): give one label an image"),
+    "one label": (X, 3, r"labels have shape \(\)"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_told_and_leaves_no_trace(name: str) -> None:
+    x, y, told = BAD[name]
+    feed, twin = fitted(), fitted()
+    for call in (feed.partial_fit, feed.score):
+        with pytest.raises(SteradError, match=told):
+            call(x, y)
+    assert feed.classes_.tolist() == [0, 1, 2]
+    assert equal(feed, twin)
+    assert equal(feed.partial_fit(X[:5], [8] * 5), twin.partial_fit(X[:5], [8] * 5))
+
+
+@pytest.mark.parametrize("name", ["NaN", "not scaled", "larger", "in colour", "features"])
+def test_bad_questions_are_told(name: str) -> None:
+    x, _, told = BAD[name]
+    feed, twin = fitted(), fitted()
+    for call in (feed.predict, feed.predict_proba):
+        with pytest.raises(SteradError, match=told):
+            call(x)
+    assert equal(feed, twin)
+
+
+@pytest.mark.parametrize("method", ["agd-fd", "finetune"])
+@pytest.mark.parametrize("y", [Y / 2, Y[:5]])
+def test_a_bad_beginning_leaves_everything_open(method: str, y: Any) -> None:
+    feed = small(method)
+    with pytest.raises(SteradError):
+        feed.partial_fit(np.zeros((24, 16, 16)), y)
+    with pytest.raises(SteradError, match="nothing has been learnt yet: call partial_fit first"):
+        feed.predict(X)
+    assert feed.classes_.tolist() == []
+    assert equal(feed.partial_fit(X, Y), fitted(method))
+
+
+def test_questions_before_the_first_lesson(tmp_path: Path) -> None:
+    feed = small()
+    calls: list[Any] = [
+        lambda: feed.predict(X),
+        lambda: feed.predict_proba(X),
+        lambda: feed.score(X, Y),
+        lambda: feed.save(tmp_path / "feed.sterad"),
+    ]
+    for call in calls:
+        with pytest.raises(SteradError, match="nothing has been learnt yet: call partial_fit"):
+            call()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("choices", "told"),
+    [
+        ({"method": "agdfd"}, "unknown method 'agdfd': did you mean 'agd-fd'"),
+        ({"encoder": "resnet19"}, "unknown encoder 'resnet19': did you mean 'resnet18'"),
+        ({"fields": {"veiws": 1}}, "unknown field 'veiws' .*: did you mean 'views'"),
+        ({"fields": {"views": "one"}}, "views = 'one' is a str: give it as int"),
+        ({"fields": {"variance": -1.0}}, "variance -1.0 is not above 0: give a positive number"),
+        ({"fields": {"classifier": "oracle"}}, "unknown classifier 'oracle'"),
+        ({"batch_size": 0}, "batch_size 0 is below 1: give at least 1"),
+        ({"memory": 0}, "memory 0 keeps nothing to replay: give at least 1, or .* finetune"),
+        ({"memory": -5}, "memory -5 keeps nothing"),
+        ({"memory": 2.5}, "memory = 2.5 is a float: give it as int"),
+        ({"width": 0}, "width 0 has no channels: choose 1 or more"),
+        ({"seed": "luck"}, "seed = 'luck' is a str: give it as int"),
+        ({"device": "warp"}, "device 'warp' is not to be had here .*: use cpu"),
+    ],
+)
+def test_choices_that_cannot_be(choices: dict[str, Any], told: str) -> None:
+    with pytest.raises(SteradError, match=told):
+        fitted(**choices)
+
+
+def test_images_that_no_encoder_takes() -> None:
+    with pytest.raises(SteradError, match="8 × 9 pixels are not square: crop or pad"):
+        small().partial_fit(np.zeros((24, 8, 9)), Y)
+    with pytest.raises(SteradError, match=r"5 pixels a side are too small .* use the mlp encoder"):
+        small().partial_fit(X[:, :5, :5], Y)
+    assert small(encoder="mlp").partial_fit(X[:, :5, :5], Y).predict(X[:, :5, :5]).shape == (24,)
+
+
+def test_finetune_needs_no_memory() -> None:
+    assert fitted("finetune", memory=0).predict(X).shape == (24,)
+
+
+class Evil:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.folder),)
+
+
+def test_files_that_are_not_what_save_wrote(tmp_path: Path) -> None:
+    file, feed = tmp_path / "feed.sterad", fitted()
+    with pytest.raises(
+        SteradError, match=r"there is no file .*: give the path that save\(\) wrote"
+    ):
+        OnlineClassifier.load(file)
+    with pytest.raises(SteradError, match="there is no file"):
+        OnlineClassifier.load(tmp_path)
+    feed.save(file)
+    content = file.read_bytes()
+    for wrong in (b"", content[:100], content[:-100], b"hello", content[: len(content) // 2]):
+        file.write_bytes(wrong)
+        with pytest.raises(SteradError, match=r"feed.sterad' (is damaged or|holds something else)"):
+            OnlineClassifier.load(file)
+    torch.save({"weights": torch.zeros(3)}, file)
+    with pytest.raises(SteradError, match="is not a checkpoint of sterad"):
+        OnlineClassifier.load(file)
+    save_checkpoint(file, "agd-fd-digits-clear-s0", {"step": 1})
+    with pytest.raises(SteradError, match="belongs to 'agd-fd-digits-clear-s0'"):
+        OnlineClassifier.load(file)
+    save_checkpoint(file, "OnlineClassifier", {"choices": {"colour": 1}, "fields": {}})
+    with pytest.raises(SteradError, match=r"does not fit this sterad .*: load it with the sterad"):
+        OnlineClassifier.load(file)
+    torch.save(Evil(tmp_path / "made-by-evil"), file)
+    with pytest.raises(SteradError, match="reading it could run code, so it is refused"):
+        OnlineClassifier.load(file)
+    assert not (tmp_path / "made-by-evil").exists()
+    feed.save(file)
+    assert equal(OnlineClassifier.load(file), feed)
+
+
+def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
+    feed = fitted()
+    with pytest.raises(SteradError, match=r"cannot write .*: No such file or directory"):
+        feed.save(tmp_path / "no" / "feed.sterad")
+    assert equal(feed, fitted())

@@ -1,0 +1,49 @@
+import pytest
+import torch
+from torch import Tensor
+
+from sterad.sphere import SphericalCauchy, VonMisesFisher
+from sterad.testing import check_law
+
+
+def test_a_good_law_passes() -> None:
+    check_law(SphericalCauchy, (3,), (0.0, 2.0), draws=2000)
+    check_law("projected-student-t", (3,), (1.0,), draws=2000, df=4.0)
+
+
+class Unnormalised(VonMisesFisher):
+    @staticmethod
+    def log_kernel_at(cosine: Tensor, concentration: Tensor, dimension: int) -> Tensor:
+        return concentration * cosine
+
+
+class Backwards(VonMisesFisher):
+    @staticmethod
+    def log_kernel_at(cosine: Tensor, concentration: Tensor, dimension: int) -> Tensor:
+        return VonMisesFisher.log_kernel_at(-cosine, concentration, dimension)
+
+
+class WrongDraws(VonMisesFisher):
+    def sample_cosine(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        uniform = torch.rand(shape, generator=generator, dtype=torch.float64)
+        return 2 * uniform - 1
+
+
+class WrongVariance(VonMisesFisher):
+    @staticmethod
+    def concentration_of(variance: float) -> float:
+        return variance
+
+
+@pytest.mark.parametrize(
+    ("law", "words"),
+    [
+        (Unnormalised, "has mass"),
+        (Backwards, "does not rise with the cosine"),
+        (WrongDraws, "do not follow the density"),
+        (WrongVariance, "must be positive and fall"),
+    ],
+)
+def test_a_bad_law_is_told_what_it_breaks(law: type[VonMisesFisher], words: str) -> None:
+    with pytest.raises(AssertionError, match=words):
+        check_law(law, (3,), (2.0,), draws=2000)
