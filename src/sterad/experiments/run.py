@@ -167,6 +167,7 @@ def _record(config: RunConfig, session: Session, execution: Execution) -> RunRec
         peak_memory_bytes=session.peak_memory_bytes,
         execution=dataclasses.asdict(execution),
         provenance=provenance(),
+        images_per_step=session.learner.images / session.step,
         sphere=SpherePicture(session.axes, frames) if session.axes and frames else None,
     )
 

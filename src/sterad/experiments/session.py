@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from sterad.errors import SteradError
 from sterad.evaluation.evaluate import evaluate
 from sterad.evaluation.metrics import moments_of
 from sterad.evaluation.sphere_points import axes, sphere_points
@@ -22,11 +23,17 @@ class Session:
 
     def __init__(self, learner: Learner, stream: Stream, anytime: int, test_then_train: bool):
         """Plan the moments of evaluation; nothing has been learnt."""
+        if test_then_train and not learner.answers_at_once:
+            raise SteradError(
+                "test_then_train asks before each batch and this method answers only after it has "
+                "been consolidated: leave it off"
+            )
         self.learner, self.stream, self.test_then_train = learner, stream, test_then_train
         samples = [stream.samples_after(step) for step in range(1, len(stream) + 1)]
-        self.anytime_steps = frozenset(moments_of(samples, anytime))
+        self.anytime_steps = frozenset(moments_of(samples, 1 if learner.final_only else anytime))
         self.boundary_steps = frozenset(stream.boundary_steps)
-        self.moments_planned = sorted(self.anytime_steps | self.boundary_steps)
+        asked = self.anytime_steps if learner.final_only else self.boundary_steps
+        self.moments_planned = self.anytime_steps | asked
         self.axes = axes(stream)
         self.frame_steps = self._frame_steps()
         self.begin()
@@ -43,7 +50,7 @@ class Session:
 
     def _frame_steps(self) -> frozenset[int]:
         wanted = [len(self.stream) * share for share in (1 / 3, 2 / 3, 1)]
-        planned = self.moments_planned
+        planned = sorted(self.moments_planned)
         return frozenset(min(planned, key=lambda step: abs(step - point)) for point in wanted)
 
     @property
@@ -95,7 +102,7 @@ class Session:
 
     def evaluate_if_planned(self) -> Moment | None:
         """Evaluate where the plan says so."""
-        if self.step not in self.anytime_steps | self.boundary_steps:
+        if self.step not in self.moments_planned:
             return None
         samples = self.stream.samples_after(self.step)
         answers = evaluate(self.learner, self.stream, samples=samples)

@@ -106,6 +106,9 @@ class RunRecord:
     execution: Mapping[str, Any]
     """Device, threads, memory format, precision, compile: not part of the id."""
     provenance: Mapping[str, Any]
+    images_per_step: float = 0.0
+    """Images pushed through the network per stream batch, all views counted; what is trained at
+    consolidations is not."""
     sphere: SpherePicture | None = None
     schema: int = field(default=SCHEMA)
 

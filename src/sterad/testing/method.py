@@ -20,7 +20,7 @@ def check_method(method: str | type[Learner], config: Any = None) -> None:
     method: a registered name or the class itself; config: its Config, the default one if None.
     """
     made = _Maker(METHODS[method] if isinstance(method, str) else method, config)
-    for name in ("clear", "blurry", "iid"):
+    for name in ("clear", "blurry", "iid", "domain"):
         stream = _stream(name)
         check_stream(made, stream)
         check_round_trip(made, stream)
@@ -36,9 +36,9 @@ class _Maker:
     def __init__(self, cls: type[Learner], config: Any) -> None:
         self.cls, self.config = cls, cls.Config() if config is None else config
 
-    def __call__(self, seed: int = 0) -> Learner:
-        shape, classes = (1, 8, 8), 4
-        problem = Problem(shape, classes, CAPACITY, encoder="resnet18", width=2, seed=seed)
+    def __call__(self, stream: Stream, seed: int = 0) -> Learner:
+        announced = bool(stream.boundary_steps)
+        problem = Problem((1, 8, 8), 4, CAPACITY, width=2, seed=seed, announced=announced)
         return self.cls(self.config, problem)
 
 
@@ -47,7 +47,8 @@ def _dataset() -> Dataset:
 
 
 def _stream(name: str, tasks: int = 2) -> Stream:
-    given = {"tasks": tasks, "batch_size": 5} | ({"scale": 4.0} if name == "blurry" else {})
+    given: dict[str, Any] = {"batch_size": 5, "domains" if name == "domain" else "tasks": tasks}
+    given |= {"scale": 4.0} if name == "blurry" else {}
     # 28 images in batches of 5: each stream ends with a partial batch.
     return STREAMS[name](**given).open(_dataset(), seed=0)
 
@@ -63,7 +64,7 @@ def _follow(learner: Learner, stream: Stream, start: int, stop: int) -> list[Ten
 
 def check_stream(made: _Maker, stream: Stream) -> None:
     """Observe each batch once: inputs stay as they were, memory stays within its capacity."""
-    learner, seen = made(), set[int]()
+    learner, seen = made(stream), set[int]()
     noise = torch.random.get_rng_state()
     for step in range(len(stream)):
         batch = stream.batch(step)
@@ -86,7 +87,7 @@ def check_stream(made: _Maker, stream: Stream) -> None:
 
 def check_same_seed(made: _Maker, stream: Stream) -> None:
     """Give the same seed twice: equal to the bit; another seed: another state."""
-    first, second, other = made(), made(), made(seed=1)
+    first, second, other = made(stream), made(stream), made(stream, seed=1)
     for learner in (first, second, other):
         _follow(learner, stream, 0, len(stream))
     assert same(first.state_dict(), second.state_dict()), "the same seed gave another result"
@@ -95,14 +96,14 @@ def check_same_seed(made: _Maker, stream: Stream) -> None:
 
 def check_round_trip(made: _Maker, stream: Stream) -> None:
     """Save in mid-stream, load into a new learner and continue: equal to never stopping."""
-    whole, half = made(), made()
+    whole, half = made(stream), made(stream)
     _follow(whole, stream, 0, len(stream))
     middle = len(stream) // 2
     _follow(half, stream, 0, middle)
     file = io.BytesIO()
     torch.save(half.state_dict(), file)
     file.seek(0)
-    resumed = made()
+    resumed = made(stream)
     resumed.load_state_dict(torch.load(file, weights_only=True))
     _follow(resumed, stream, middle, len(stream))
     missing = "continued from state_dict() the result differs: some state is missing from it"
@@ -119,7 +120,7 @@ def _answers(learner: Learner, stream: Stream) -> list[tuple[Tensor, Tensor]]:
 
 def check_answering_does_not_teach(made: _Maker, stream: Stream) -> None:
     """Consolidate and predict on the way: what is learnt stays as it is."""
-    silent, asked = made(), made()
+    silent, asked = made(stream), made(stream)
     _follow(silent, stream, 0, len(stream))
     for step in range(len(stream)):
         _follow(asked, stream, step, step + 1)
@@ -133,7 +134,7 @@ def check_answers_are_seen(made: _Maker) -> None:
     """See one class alone, each of them in turn: whatever is asked, it is the only answer."""
     stream = _stream("clear", tasks=4)
     for step in range(len(stream)):
-        learner, batch = made(), stream.batch(step)
+        learner, batch = made(stream), stream.batch(step)
         learner.observe(batch)
         learner.consolidate()
         scores, labels = learner.instant_scores(stream.batch(0).x)
@@ -145,8 +146,8 @@ def check_answers_are_seen(made: _Maker) -> None:
 
 def check_batch_of_one(made: _Maker) -> None:
     """Learn single images."""
-    learner, stream = made(), _stream("clear")
-    batch = stream.batch(0)
+    stream = _stream("clear")
+    learner, batch = made(stream), stream.batch(0)
     for at in range(len(batch)):
         learner.observe(Batch(batch.x[at : at + 1], batch.y[at : at + 1]))
     learner.consolidate()
