@@ -66,7 +66,7 @@ def test_fields_of_one_method_go_to_it_alone(tmp_path: Path) -> None:
     made = study(tmp_path, TINY)
     by_name = {c.method.name: c for c in made.configs}
     assert by_name["agd-fd"].method.fields.views == 1
-    assert not hasattr(by_name["finetune"].method.fields, "views")
+    assert not hasattr(by_name["finetune"].method.fields, "projection")
 
 
 def test_fixed_then_method_then_axes(tmp_path: Path) -> None:

@@ -11,7 +11,14 @@ from sterad.testing import check_method
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_method.py"
 
 
-@pytest.mark.parametrize("name", list(METHODS))
+QUICK = ("agd-fd", "er", "finetune")
+"""Contracts that also `make test` walks; `make check` walks all of them."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in METHODS],
+)
 def test_built_in(name: str) -> None:
     check_method(name)
 
