@@ -51,7 +51,7 @@ def test_one_step_is_the_algorithm_of_the_paper() -> None:
     assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
     for ours, theirs in zip(made.network.parameters(), twin.network.parameters(), strict=True):
         assert theirs.grad is not None
-        assert torch.allclose(ours, theirs - 0.01 * (theirs.grad + 1e-4 * theirs), atol=1e-5)
+        assert torch.allclose(ours, theirs - 0.001 * (theirs.grad + 1e-4 * theirs), atol=1e-6)
     assert made.images - before == 20
     assert len(made.memory) == 30
 
@@ -87,6 +87,7 @@ def test_partners_that_are_too_few_serve_again() -> None:
 
 def test_settings() -> None:
     config = METHODS["lump"].Config()
+    assert (config.optimiser, config.lr, config.momentum) == ("sgd", 0.001, 0.9)
     assert (config.alpha, config.views, config.temperature) == (0.4, 2, 0.07)
     assert (config.projection, config.head, config.classifier) == (128, "mlp", "nearest-mean")
 

@@ -13,8 +13,9 @@ For each stream batch B:
 The sum over j is Σ_c n_c exp(s_ic), n_c images of class c, so 4 is the posterior loss with the
 class frequencies of the batch as priors; only the constant log n_y is left out here.
 
-What differs from its code: 64 images are retrieved, as for every method here (the paper's own
-number is 10), answers are among the classes seen, and the network is the protocol's. LEARNING_RATE
+What differs from its code: 64 images are retrieved, as for every method here (its own number is
+10); answers are among the classes seen; the network is the protocol's. The optimiser is that of its
+code; to keep it at this memory batch, and to show everything in one pass, are our choices.
 """
 
 from dataclasses import dataclass
