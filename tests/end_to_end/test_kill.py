@@ -26,7 +26,7 @@ VALUES = {
     "width": 2,
 }
 # A tenth of a second is many steps and checkpoints of this small run.
-LONGEST_WAIT = 0.4
+LONGEST_WAIT = 0.25
 
 
 def values_of(method: str, stream: str) -> dict[str, object]:
