@@ -2,7 +2,7 @@
 
 import itertools
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,12 @@ from typing import Any
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
 from sterad.experiments.fields import checked, unknown
+from sterad.experiments.tuned import tuned_values
 from sterad.methods import METHODS
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory
 
-KEYS = ("title", "fixed", "axes", "method")
+KEYS = ("title", "tuned", "fixed", "axes", "method")
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,9 @@ class Study:
     def from_toml(cls, path: str | Path) -> "Study":
         """Read a study file.
 
-        `[fixed]` holds values for all runs, `[method.NAME]` values for one method alone, which
-        stand above the fixed ones, and `[axes]` a list of values each, which stand above both.
-        Names are those of the command line.
+        `tuned` names a file of tuned values a method; above them stand the values of `[fixed]` for
+        all runs, above these `[method.NAME]` for one method alone, and above all the values of
+        `[axes]`, a list each. Names are those of the command line.
         """
         file = Path(path)
         try:
@@ -51,9 +52,10 @@ class Study:
         """Return the runs without a record under `out`."""
         return tuple(c for c in self.configs if not RunDirectory(out, c.id).record.exists())
 
-    def run(self, out: Path, run_one: Callable[[RunConfig], RunRecord]) -> list[RunRecord]:
-        """Run what is missing, one after another; return the records of all."""
-        return [RunDirectory(out, c.id).read_record() or run_one(c) for c in self.configs]
+    def records(self, out: Path) -> list[RunRecord]:
+        """Return the records that there are under `out`, in the order of the study."""
+        found = (RunDirectory(out, config.id).read_record() for config in self.configs)
+        return [record for record in found if record is not None]
 
 
 def _product(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
@@ -69,12 +71,15 @@ def _product(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
     for chosen in itertools.product(*axes.values()):
         point = dict(zip(axes, chosen, strict=True))
         method = METHODS.resolve(checked("method", (fixed | point).get("method", "agd-fd"), str))
-        configs.append(RunConfig.of(**(fixed | own.get(method, {}) | point | {"method": method})))
+        tuned = tuned_values(raw["tuned"], method) if "tuned" in raw else {}
+        values = tuned | fixed | own.get(method, {}) | point | {"method": method}
+        configs.append(RunConfig.of(**values))
     return tuple(dict.fromkeys(configs))
 
 
 def _check_tables(raw: Mapping[str, Any]) -> None:
-    tables = {key: raw[key] for key in KEYS if key != "title" and key in raw}
+    checked("tuned", raw.get("tuned", ""), str)
+    tables = {key: raw[key] for key in ("fixed", "axes", "method") if key in raw}
     if isinstance(raw.get("method"), Mapping):
         tables |= {f"method.{name}": values for name, values in raw["method"].items()}
     for name, table in tables.items():
