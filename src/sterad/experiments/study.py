@@ -2,7 +2,7 @@
 
 import itertools
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,16 +10,18 @@ from typing import Any
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
 from sterad.experiments.fields import checked, unknown
+from sterad.experiments.lines import line_of
 from sterad.methods import METHODS
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory
 
-KEYS = ("title", "fixed", "axes", "method")
+PARTS = ("fixed", "axes", "method")
+KEYS = ("title", "grid", *PARTS)
 
 
 @dataclass(frozen=True)
 class Study:
-    """Fixed values, axes whose product is taken, and values of single methods."""
+    """Fixed values, axes whose product is taken, values of single methods, and unions of those."""
 
     title: str
     configs: tuple[RunConfig, ...]
@@ -30,22 +32,23 @@ class Study:
 
         `[fixed]` holds values for all runs, `[method.NAME]` values for one method alone, which
         stand above the fixed ones, and `[axes]` a list of values each, which stand above both.
-        Names are those of the command line.
+        Each `[[grid]]` holds its own of these three, merged over the common ones; the study is the
+        union of its grids. Names are those of the command line.
         """
         file = Path(path)
         try:
-            raw = tomllib.loads(file.read_text())
+            text = file.read_text()
+            raw = tomllib.loads(text)
         except OSError as error:
             raise SteradError(f"cannot read the study {str(path)!r}: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SteradError(f"the study {str(path)!r} is not TOML: {error}") from error
-        for key in raw:
-            if key not in KEYS:
-                raise unknown(key, KEYS, f"the study {str(path)!r}")
         try:
-            return cls(raw.get("title", file.stem), _product(raw))
+            return cls(raw.get("title", file.stem), _union(raw))
         except SteradError as error:
-            raise SteradError(f"in the study {str(path)!r}: {error}") from error
+            line = line_of(text, str(error))
+            where = f"in the study {str(path)!r}{f', line {line}' if line else ''}"
+            raise SteradError(f"{where}: {error}") from error
 
     def missing(self, out: Path) -> tuple[RunConfig, ...]:
         """Return the runs without a record under `out`."""
@@ -56,25 +59,46 @@ class Study:
         return [RunDirectory(out, c.id).read_record() or run_one(c) for c in self.configs]
 
 
-def _product(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
-    _check_tables(raw)
-    axes: dict[str, list[Any]] = raw.get("axes", {})
+def _union(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
+    """Return the runs of all grids, each once, in the order of the file."""
+    _check_tables(raw, KEYS, "the study")
+    grids = raw.get("grid", [{}])
+    if not isinstance(grids, list) or not all(isinstance(grid, Mapping) for grid in grids):
+        raise SteradError(f"grid = {grids!r} is not a list of tables: head each one [[grid]]")
+    for grid in grids:
+        _check_tables(grid, PARTS, "a grid")
+    merged = [_merged(raw, grid) for grid in grids]
+    return tuple(dict.fromkeys(config for one in merged for config in _product(one)))
+
+
+def _merged(common: Mapping[str, Any], grid: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Lay the tables of a grid over the common ones; what it fixes is no axis any more."""
+    parts = {part: common.get(part, {}) | grid.get(part, {}) for part in PARTS}
+    both = set(common.get("method", {})) & set(grid.get("method", {}))
+    parts["method"] |= {name: common["method"][name] | grid["method"][name] for name in both}
+    kept = set(grid.get("axes", {})) | set(parts["axes"]) - set(grid.get("fixed", {}))
+    return parts | {"axes": {name: v for name, v in parts["axes"].items() if name in kept}}
+
+
+def _product(parts: Mapping[str, dict[str, Any]]) -> Iterator[RunConfig]:
+    fixed, axes = parts["fixed"], parts["axes"]
     for name, values in axes.items():
         if not isinstance(values, list) or not values:
             raise SteradError(
                 f"the axis {name!r} is {values!r}: give a list with at least one value"
             )
-    own = {METHODS.resolve(name): values for name, values in raw.get("method", {}).items()}
-    fixed, configs = raw.get("fixed", {}), []
+    own = {METHODS.resolve(name): values for name, values in parts["method"].items()}
     for chosen in itertools.product(*axes.values()):
         point = dict(zip(axes, chosen, strict=True))
         method = METHODS.resolve(checked("method", (fixed | point).get("method", "agd-fd"), str))
-        configs.append(RunConfig.of(**(fixed | own.get(method, {}) | point | {"method": method})))
-    return tuple(dict.fromkeys(configs))
+        yield RunConfig.of(**(fixed | own.get(method, {}) | point | {"method": method}))
 
 
-def _check_tables(raw: Mapping[str, Any]) -> None:
-    tables = {key: raw[key] for key in KEYS if key != "title" and key in raw}
+def _check_tables(raw: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    for key in raw:
+        if key not in known:
+            raise unknown(key, known, where)
+    tables = {key: raw[key] for key in PARTS if key in raw}
     if isinstance(raw.get("method"), Mapping):
         tables |= {f"method.{name}": values for name, values in raw["method"].items()}
     for name, table in tables.items():
