@@ -128,7 +128,7 @@ def test_a_wrong_study_is_named_with_its_file(tmp_path: Path, text: str, told: s
         ("[fixed]\nseed = 1\n[[grid]]\nfixed = { memry = 3 }", 4, "'memory'"),
         ("[fixed]\nseed = 1\n[[grid]]\naxs.seed = [3]", 4, "'axes'"),
         ('[fixed]\nseed = 1\nmemory = "many"', 3, "give it as int"),
-        ("[fixed]\nseed = 1\n[fixed", 3, "not TOML"),
+        ("[fixed]\nseed = 1\nmemory: 3", 3, "not TOML"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line_and_the_nearest_name(
