@@ -13,6 +13,8 @@ from sterad.classifiers import CLASSIFIERS
 from sterad.data import DATASETS
 from sterad.encoders import ENCODERS
 from sterad.errors import SteradError
+from sterad.experiments.launchers import LAUNCHERS
+from sterad.experiments.tuned import read_tuned, tuned_files
 from sterad.memory import MEMORIES
 from sterad.methods import METHODS
 from sterad.registry import Registry, load_plugin
@@ -29,6 +31,7 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     MEMORIES,
     CLASSIFIERS,
     LAWS,
+    LAUNCHERS,
 )
 
 
@@ -77,7 +80,15 @@ def _print_one(name: str) -> None:
             for field in dataclasses.fields(described):
                 print(f"  {field.name} = {field.default!r}")
         if registry is METHODS:
+            _print_tuned(registry.resolve(name))
             print(f"`sterad train {registry.resolve(name)} --help` explains each.")
+
+
+def _print_tuned(method: str) -> None:
+    for name in tuned_files():
+        if (found := read_tuned(name).get(method)) is not None:
+            values = ", ".join(f"{key} = {value!r}" for key, value in found.values.items())
+            print(f"  --tuned {name} ({found.source}): {values}")
 
 
 def main(argv: list[str]) -> int:

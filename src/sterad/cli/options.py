@@ -12,6 +12,7 @@ from sterad.data import DATASETS
 from sterad.errors import SteradError
 from sterad.experiments.config import ALIASES, deal
 from sterad.experiments.fields import build
+from sterad.experiments.tuned import tuned_values
 from sterad.methods import METHODS
 from sterad.registry import Registry, load_plugin
 from sterad.streams import STREAMS
@@ -73,7 +74,10 @@ def _peek(
     for name in named:
         if values := _values(argv, name):
             chosen[name] = values[-1]
-    return {name: NAMES[name].resolve(value) for name, value in chosen.items()}, given
+    chosen = {name: NAMES[name].resolve(value) for name, value in chosen.items()}
+    if tuned := _values(argv, "tuned"):
+        given = tuned_values(tuned[-1], chosen["method"]) | given
+    return chosen, given
 
 
 def _values(argv: list[str], option: str) -> list[str]:

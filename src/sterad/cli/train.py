@@ -27,6 +27,9 @@ class Place:
     """cuda where there is one, else cpu. A begun run keeps what it began with."""
     config: Path | None = None
     """A TOML file with values by their names; the command line stands above it."""
+    tuned: str | None = None
+    """Tuned values of this method: a name from `sterad list METHOD`, or the path of a file; the
+    values of --config and of the command line stand above them."""
     plugin: tuple[Path, ...] = ()
     """Python files that register your own methods, datasets, streams."""
 

@@ -9,7 +9,7 @@ from sterad.data.feed import Feed
 from sterad.data.folder import Folder
 from sterad.data.idx import FashionMnist, Kmnist, Mnist
 from sterad.data.npz import Npz
-from sterad.data.subset import Subset
+from sterad.data.subset import Subset, held_out
 from sterad.data.synthetic import Synthetic
 from sterad.data.tiny_imagenet import TinyImageNet
 
@@ -31,4 +31,5 @@ __all__ = [
     "Subset",
     "Synthetic",
     "TinyImageNet",
+    "held_out",
 ]

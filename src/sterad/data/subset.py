@@ -87,6 +87,32 @@ class Subset:
         return kept, kept * each
 
 
+def held_out(dataset: Dataset, share: float) -> Dataset:
+    """Return a dataset that is tested on a share of its training images, evenly from each class.
+
+    So that settings can be chosen without a look at the test images. A class of two images or more
+    gives at least one and, as the share is at most a half, keeps at least one.
+    """
+    if not share:
+        return dataset
+    labels, before = dataset.train_labels, occurrence(dataset.train_labels)
+    taken = np.ceil((before + 1) * share) > np.ceil(before * share)
+    taken &= np.bincount(labels)[labels] > 1
+    if not taken.any():
+        raise SteradError(
+            f"validation {share} of classes with one training image each leaves nothing to learn: "
+            "give more images per class, or validation 0"
+        )
+    return dataclasses.replace(
+        dataset,
+        train_images=dataset.train_images[~taken],
+        train_labels=labels[~taken],
+        test_images=dataset.train_images[taken],
+        test_labels=labels[taken],
+        domains=None if dataset.domains is None else dataset.domains[~taken],
+    )
+
+
 def occurrence(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Count, for each value, how many equal ones stand before it.
 

@@ -34,6 +34,8 @@ class Protocol:
     """Equal stretches of the stream after which all seen classes are tested."""
     test_then_train: bool = False
     """Also ask for the label of each stream image just before it is learnt."""
+    validation: float = 0.0
+    """Share of the training images of each class that is tested instead of the test images."""
 
     def check(self) -> None:
         """Refuse numbers that no run can have."""
@@ -41,6 +43,10 @@ class Protocol:
             raise SteradError(f"memory {self.memory} is below 0: give the number of images to keep")
         if self.anytime < 1:
             raise SteradError(f"anytime {self.anytime} is below 1: the end is always tested")
+        if not 0 <= self.validation <= 0.5:
+            raise SteradError(
+                f"validation {self.validation} is outside 0 to 0.5: give a share, 0.1 say"
+            )
         if not 0 <= self.seed < 2**32:
             raise SteradError(
                 f"seed {self.seed} is outside 0 to 2**32 - 1, the seeds of label orders"
@@ -54,14 +60,14 @@ class Choice:
     name: str
     fields: Any
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self, places: bool = False) -> dict[str, Any]:
         """Return the name and the fields as one dictionary, but for those that say where data lie.
 
         A folder is not what a run is: two people with one dataset in two places have one id.
         """
-        places = {one.name for one in dataclasses.fields(self.fields) if one.metadata.get("place")}
+        left = {f.name for f in dataclasses.fields(self.fields) if f.metadata.get("place")}
         values = dataclasses.asdict(self.fields)
-        return {"name": self.name} | {k: v for k, v in values.items() if k not in places}
+        return {"name": self.name} | {k: v for k, v in values.items() if places or k not in left}
 
 
 @dataclass(frozen=True)
@@ -108,10 +114,12 @@ class RunConfig:
             dataclasses.replace(protocol, encoder=ENCODERS.resolve(protocol.encoder)),
         )
 
-    def plain(self) -> dict[str, Any]:
-        """Return everything as JSON has it."""
-        parts = {name: getattr(self, name).plain() for name in ("method", "dataset", "stream")}
-        plain: dict[str, Any] = json.loads(json.dumps(parts | dataclasses.asdict(self.protocol)))
+    def plain(self, places: bool = False) -> dict[str, Any]:
+        """Return everything as JSON has it; with `places`, also where data lie."""
+        named = ("method", "dataset", "stream")
+        parts = {name: getattr(self, name).plain(places) for name in named}
+        text = json.dumps(parts | dataclasses.asdict(self.protocol), default=str)
+        plain: dict[str, Any] = json.loads(text)
         return plain
 
     @classmethod

@@ -44,14 +44,15 @@ class Execution:
         """
         if self.threads is not None:
             return self
-        return replace(self, threads=1 if input_shape[-1] <= SMALL else _cores())
+        return replace(self, threads=1 if input_shape[-1] <= SMALL else cores())
 
     def apply(self) -> None:
         """Set what torch keeps per process."""
-        torch.set_num_threads(self.threads or _cores())
+        torch.set_num_threads(self.threads or cores())
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Return the processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from sterad.data import held_out
 from sterad.errors import SteradError
 from sterad.evaluation import metrics
 from sterad.experiments.checkpoint import load_checkpoint, save_checkpoint
@@ -84,7 +85,7 @@ def _prepared(
 
 def prepare(config: RunConfig, execution: Execution) -> Session:
     """Return a session at its beginning: dataset loaded, stream ordered, network initialised."""
-    dataset = config.dataset.fields.load()
+    dataset = held_out(config.dataset.fields.load(), config.protocol.validation)
     width = config.protocol.width
     stream: Stream = config.stream.fields.open(dataset, config.protocol.seed)
     problem = Problem(

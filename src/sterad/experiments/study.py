@@ -2,7 +2,7 @@
 
 import itertools
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,14 @@ from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
 from sterad.experiments.fields import checked, unknown
 from sterad.experiments.lines import line_of
+from sterad.experiments.tuned import tuned_values
 from sterad.methods import METHODS
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory
 
 PARTS = ("fixed", "axes", "method")
-KEYS = ("title", "grid", *PARTS)
+GRID = ("tuned", *PARTS)
+KEYS = ("title", "grid", *GRID)
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,10 @@ class Study:
     def from_toml(cls, path: str | Path) -> "Study":
         """Read a study file.
 
-        `[fixed]` holds values for all runs, `[method.NAME]` values for one method alone, which
-        stand above the fixed ones, and `[axes]` a list of values each, which stand above both.
-        Each `[[grid]]` holds its own of these three, merged over the common ones; the study is the
-        union of its grids. Names are those of the command line.
+        `tuned` names a file of tuned values a method; above them stand the values of `[fixed]` for
+        all runs, above these `[method.NAME]` for one method alone, and above all the values of
+        `[axes]`, a list each. Each `[[grid]]` holds its own of these, merged over the common ones;
+        the study is the union of its grids. Names are those of the command line.
         """
         file = Path(path)
         try:
@@ -54,9 +56,10 @@ class Study:
         """Return the runs without a record under `out`."""
         return tuple(c for c in self.configs if not RunDirectory(out, c.id).record.exists())
 
-    def run(self, out: Path, run_one: Callable[[RunConfig], RunRecord]) -> list[RunRecord]:
-        """Run what is missing, one after another; return the records of all."""
-        return [RunDirectory(out, c.id).read_record() or run_one(c) for c in self.configs]
+    def records(self, out: Path) -> list[RunRecord]:
+        """Return the records that there are under `out`, in the order of the study."""
+        found = (RunDirectory(out, config.id).read_record() for config in self.configs)
+        return [record for record in found if record is not None]
 
 
 def _union(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
@@ -66,21 +69,22 @@ def _union(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
     if not isinstance(grids, list) or not all(isinstance(grid, Mapping) for grid in grids):
         raise SteradError(f"grid = {grids!r} is not a list of tables: head each one [[grid]]")
     for grid in grids:
-        _check_tables(grid, PARTS, "a grid")
+        _check_tables(grid, GRID, "a grid")
     merged = [_merged(raw, grid) for grid in grids]
     return tuple(dict.fromkeys(config for one in merged for config in _product(one)))
 
 
-def _merged(common: Mapping[str, Any], grid: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Lay the tables of a grid over the common ones; what it fixes is no axis any more."""
+def _merged(common: Mapping[str, Any], grid: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay the values of a grid over the common ones; what it fixes is no axis any more."""
     parts = {part: common.get(part, {}) | grid.get(part, {}) for part in PARTS}
+    parts |= {key: given["tuned"] for given in (common, grid) for key in given if key == "tuned"}
     both = set(common.get("method", {})) & set(grid.get("method", {}))
     parts["method"] |= {name: common["method"][name] | grid["method"][name] for name in both}
     kept = set(grid.get("axes", {})) | set(parts["axes"]) - set(grid.get("fixed", {}))
     return parts | {"axes": {name: v for name, v in parts["axes"].items() if name in kept}}
 
 
-def _product(parts: Mapping[str, dict[str, Any]]) -> Iterator[RunConfig]:
+def _product(parts: Mapping[str, Any]) -> Iterator[RunConfig]:
     fixed, axes = parts["fixed"], parts["axes"]
     for name, values in axes.items():
         if not isinstance(values, list) or not values:
@@ -91,13 +95,15 @@ def _product(parts: Mapping[str, dict[str, Any]]) -> Iterator[RunConfig]:
     for chosen in itertools.product(*axes.values()):
         point = dict(zip(axes, chosen, strict=True))
         method = METHODS.resolve(checked("method", (fixed | point).get("method", "agd-fd"), str))
-        yield RunConfig.of(**(fixed | own.get(method, {}) | point | {"method": method}))
+        tuned = tuned_values(parts["tuned"], method) if "tuned" in parts else {}
+        yield RunConfig.of(**(tuned | fixed | own.get(method, {}) | point | {"method": method}))
 
 
 def _check_tables(raw: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
     for key in raw:
         if key not in known:
             raise unknown(key, known, where)
+    checked("tuned", raw.get("tuned", ""), str)
     tables = {key: raw[key] for key in PARTS if key in raw}
     if isinstance(raw.get("method"), Mapping):
         tables |= {f"method.{name}": values for name, values in raw["method"].items()}

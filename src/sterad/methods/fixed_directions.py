@@ -11,6 +11,7 @@ For each stream batch B:
   4. step on -Σ log p(y | z), p(c | z) = g(z[c]) / Σ_l g(z[l]), l over the classes of the batch;
   5. offer B to the reservoir.
 Answers come from the nearest class mean of unit-length encoder features, the head thrown away.
+The ablation of table 3 puts the mean of the batch's own class c in the place of e_c.
 
 What differs from the released code: the density is exact (its series fails for negative cosines),
 the projection grows when labels exceed its width, `norm_all` sums over seen classes only, and
@@ -21,20 +22,21 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from sterad.errors import SteradError
 from sterad.losses.posterior import likelihood_loss, posterior_loss
-from sterad.methods.head_retraining import retrain
-from sterad.methods.learner import check_inputs, check_positive
+from sterad.methods.head_retraining import HeadRetraining, HeadRetrainingConfig
+from sterad.methods.learner import check_positive
 from sterad.methods.problem import Problem
-from sterad.methods.replay import Replay, ReplayConfig
-from sterad.sphere import SphericalLaw, kernel
+from sterad.sphere import MeanForm, SphericalLaw, kernel, moving_means
 from sterad.streams import Batch
+
+MOVING: dict[str, MeanForm] = {"moving": "direction", "moving-mean": "mean"}
 
 
 @dataclass(frozen=True)
-class FixedDirectionsConfig(ReplayConfig):
+class FixedDirectionsConfig(HeadRetrainingConfig):
     """The paper's settings, the same for all of its datasets."""
 
     lr: float = 5e-4
@@ -46,17 +48,17 @@ class FixedDirectionsConfig(ReplayConfig):
     """Random views of each image beside the image itself."""
     projection: int = 512
     """Dimension of the sphere's space; grows when a label exceeds it."""
+    directions: Literal["basis", "moving", "moving-mean"] = "basis"
+    """Fixed basis vectors, or the unit-length or plain mean of each class of the batch."""
     objective: Literal["posterior", "likelihood"] = "posterior"
     """posterior contrasts the classes of the batch; likelihood pulls only."""
     norm_all: bool = False
     """Put all seen classes in the denominator instead of those of the batch."""
     classifier: str = "nearest-mean"
     """nearest-mean of the encoder's features, or nearest-direction of the projection."""
-    retrain_head: bool = False
-    """With nearest-direction: retrain the head on the memory before each evaluation."""
 
 
-class FixedDirections(Replay):
+class FixedDirections(HeadRetraining):
     """Pull unit-length representations to one fixed direction a class under a law on the sphere."""
 
     Config = FixedDirectionsConfig
@@ -67,15 +69,16 @@ class FixedDirections(Replay):
     law: ClassVar[type[SphericalLaw]]
 
     def __init__(self, config: FixedDirectionsConfig, problem: Problem) -> None:
-        """Check the numbers that only this family has."""
+        """Check what only this family has."""
         check_positive(config, "variance")
-        if config.retrain_head and config.classifier != "nearest-direction":
+        wants = {"nearest-direction": config.classifier == "nearest-direction"}
+        wants |= {"norm_all": config.norm_all, "a teacher": config.teacher != "none"}
+        if config.directions != "basis" and any(wants.values()):
             raise SteradError(
-                "retrain_head changes nothing for nearest-mean, which throws the head away: "
-                "use it with classifier=nearest-direction"
+                f"directions={config.directions} exist for the classes of a batch only, and "
+                f"{next(k for k, v in wants.items() if v)} asks for all: use directions=basis"
             )
         super().__init__(config, problem)
-        self.retrained: nn.Module | None = None
 
     def first_outputs(self) -> int:
         """Return the projection's width, at least one dimension a declared class."""
@@ -88,10 +91,13 @@ class FixedDirections(Replay):
 
     def objective(self, z: Tensor, labels: Tensor) -> Tensor:
         """Return the summed loss of z: (n, d) unit rows."""
+        directions = None
+        if (form := MOVING.get(self.config.directions)) is not None:
+            directions = moving_means(z, labels, self.network.outputs, form)
         if self.config.objective == "likelihood":
-            return likelihood_loss(z, labels, self.log_density)
+            return likelihood_loss(z, labels, self.log_density, directions)
         classes = self.seen.to(z.device) if self.config.norm_all else None
-        return posterior_loss(z, labels, self.log_density, classes=classes)
+        return posterior_loss(z, labels, self.log_density, directions, classes)
 
     def log_density(self, cosine: Tensor) -> Tensor:
         """Return the law's log-density at a cosine from the direction."""
@@ -105,23 +111,6 @@ class FixedDirections(Replay):
     def decide(self, p: Tensor) -> Tensor:
         """Return the log-density around the direction of each seen class."""
         return self.log_density(F.normalize(p)[:, self.seen])
-
-    def consolidate(self) -> None:
-        """Fit the class means, or retrain a copy of the head, on everything in memory."""
-        super().consolidate()
-        if self.config.retrain_head:
-            self.retrained = retrain(
-                self.network.head, self.remembered(), self.objective, self.config.lr
-            )
-
-    def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return scores by class means or by directions, as configured and consolidated."""
-        if self.retrained is None:
-            return super().scores(x)
-        check_inputs(x, self.problem)
-        with self.answering() as network:
-            p = self.retrained(network.features(self.place(x)))
-            return self.decide(p.cpu()), self.seen
 
     def on_sphere(self, x: Tensor) -> Tensor:
         """Return unit-length projections of x."""

@@ -1,14 +1,66 @@
 """Head retraining: evaluation on the projection without Guillotine regularisation."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sterad.errors import SteradError
+from sterad.methods.learner import check_inputs
+from sterad.methods.problem import Problem
+from sterad.methods.replay import Replay, ReplayConfig
+
 EPOCHS = 50
 BATCH = 200
+
+
+@dataclass(frozen=True)
+class HeadRetrainingConfig(ReplayConfig):
+    """The switch."""
+
+    retrain_head: bool = False
+    """With nearest-direction: retrain the head on the memory before each evaluation."""
+
+
+class HeadRetraining(Replay):
+    """A method that can answer by a copy of its head, trained anew for each evaluation."""
+
+    Config = HeadRetrainingConfig
+    config: HeadRetrainingConfig
+
+    def __init__(self, config: HeadRetrainingConfig, problem: Problem) -> None:
+        """Refuse the switch where nobody would ask the head."""
+        if config.retrain_head and config.classifier != "nearest-direction":
+            raise SteradError(
+                f"retrain_head changes nothing for {config.classifier}, which throws the head "
+                "away: use it with classifier=nearest-direction"
+            )
+        super().__init__(config, problem)
+        self.retrained: nn.Module | None = None
+
+    @abstractmethod
+    def objective(self, z: Tensor, labels: Tensor) -> Tensor:
+        """Return the summed loss of z: (n, d) unit rows."""
+
+    def consolidate(self) -> None:
+        """Fit the class means, or retrain a copy of the head, on everything in memory."""
+        super().consolidate()
+        if self.config.retrain_head:
+            remembered, lr = self.remembered(), self.config.lr
+            self.retrained = retrain(self.network.head, remembered, self.objective, lr)
+
+    def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the scores of the retrained head, where there is one."""
+        if self.retrained is None:
+            return super().scores(x)
+        check_inputs(x, self.problem)
+        with self.answering() as network:
+            p = self.retrained(network.features(self.place(x)))
+            return self.decide(p.cpu()), self.seen
 
 
 def retrain(

@@ -3,6 +3,7 @@
 from sterad.sphere.angular_gaussian import AngularGaussian, equivalent_temperature
 from sterad.sphere.directions import (
     LearnedDirections,
+    MeanForm,
     moving_means,
     random_orthonormal,
     regular_simplex,
@@ -23,6 +24,7 @@ __all__ = [
     "GeneralAngularGaussian",
     "LearnedDirections",
     "LogKernel",
+    "MeanForm",
     "PowerSpherical",
     "ProjectedStudentT",
     "SphericalCauchy",

@@ -1,0 +1,127 @@
+"""Local: a process a run on this machine, so many at a time."""
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import IO
+
+from sterad.errors import SteradError
+from sterad.experiments.execution import cores
+from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch
+from sterad.results.run_directory import RunDirectory
+
+
+@dataclass
+class _Running:
+    job: Job
+    process: subprocess.Popen[bytes]
+    told: IO[bytes]
+    complaints: IO[bytes]
+    begun: bytes = b""
+    """What has been read of a line that is not complete yet."""
+    error: str | None = None
+
+
+@LAUNCHERS.register("local")
+@dataclass(frozen=True)
+class Local:
+    """Processes on this machine; its cores are shared out among them."""
+
+    workers: int | None = None
+    """Runs at a time; one for each core by default."""
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise SteradError(f"workers {self.workers} is below 1: give the runs at a time")
+
+    def launch(self, jobs: Sequence[Job], watch: Watch) -> Iterator[Outcome]:
+        """Yield outcomes as runs end; a process that dies is an outcome with an error."""
+        places = min(self.workers or cores(), max(1, len(jobs)))
+        waiting = deque(self._shared_out(job, places) for job in jobs)
+        running: list[_Running] = []
+        with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
+            stack.callback(_stop, running)
+            while waiting or running:
+                while waiting and len(running) < places:
+                    running.append(one := _start(waiting.popleft()))
+                    selector.register(one.told, selectors.EVENT_READ, one)
+                for key, _ in selector.select():
+                    one = key.data
+                    if some := os.read(one.told.fileno(), 1 << 16):
+                        _hear(one, some, watch)
+                    else:
+                        selector.unregister(one.told)
+                        running.remove(one)
+                        yield _ended(one)
+
+    def _shared_out(self, job: Job, places: int) -> Job:
+        """Give each run its share of the cores, where the user has not said how many threads.
+
+        Two runs with a thread each do more than one run with two, as small maps thread badly.
+        """
+        if job.execution.threads is not None or places == 1:
+            return job
+        threads = max(1, cores() // places)
+        return replace(job, execution=replace(job.execution, threads=threads))
+
+
+def _start(job: Job) -> _Running:
+    # Threads that spin while they wait slow down the runs beside them.
+    environment = {"OMP_WAIT_POLICY": "PASSIVE"} | os.environ
+    complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the run has ended
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sterad.experiments.launchers.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=complaints,
+        bufsize=0,
+        env=environment,
+    )
+    told, asked = process.stdout, process.stdin
+    if told is None or asked is None:
+        raise AssertionError("both were asked for as pipes")
+    with contextlib.suppress(BrokenPipeError), asked:
+        asked.write(job.to_json().encode())
+    return _Running(job, process, told, complaints)
+
+
+def _hear(one: _Running, some: bytes, watch: Watch) -> None:
+    *lines, one.begun = (one.begun + some).split(b"\n")
+    for event in map(json.loads, lines):
+        if event["event"] == "error":
+            one.error = event["error"]
+        else:
+            watch(one.job.id, event)
+
+
+def _ended(one: _Running) -> Outcome:
+    code = one.process.wait()
+    if one.error is None and code:
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        one.complaints.seek(0)
+        last = one.complaints.read().decode(errors="replace").strip().rpartition("\n")[2]
+        said = f" ({last})" if last else ""
+        one.error = f"its process ended by {how}{said}; the same command continues it"
+    one.told.close()
+    one.complaints.close()
+    if one.error is not None:
+        return Outcome(one.job, error=one.error)
+    return Outcome(one.job, RunDirectory(one.job.out, one.job.id).read_record())
+
+
+def _stop(running: Sequence[_Running]) -> None:
+    """End what still runs when the launcher is left: checkpoints stay."""
+    for one in running:
+        one.process.terminate()
+    for one in running:
+        one.process.wait()
+        one.told.close()
+        one.complaints.close()
