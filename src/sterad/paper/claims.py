@@ -23,8 +23,8 @@ class Claim:
     sentence: str
     where: str
     """The tables or the figure that it is read from."""
-    command: str
-    """What runs all that it needs."""
+    studies: tuple[str, ...]
+    """The study files that run all that it needs."""
     axis: str
     better: Spec
     worse: Spec
@@ -70,9 +70,20 @@ class Comparison:
     worse: Point
 
     @property
-    def errors(self) -> float:
-        """Standard errors in favour of the claim; below 0 against it."""
+    def against(self) -> bool:
+        """Whether it speaks against the claim."""
+        return self.better.mean < self.worse.mean
+
+    @property
+    def errors(self) -> float | None:
+        """Standard errors in favour of the claim, below 0 against it; None for single runs."""
         return standard_errors(self.better, self.worse)
+
+    @property
+    def strength(self) -> tuple[bool, float]:
+        """Rank of how much it speaks for the claim; single runs count by their difference."""
+        errors = self.errors
+        return not self.against, self.better.mean - self.worse.mean if errors is None else errors
 
 
 @cache
@@ -85,14 +96,14 @@ def claims() -> tuple[Claim, ...]:
 def _claim(raw: Mapping[str, Any]) -> Claim:
     tables: list[int] = raw.get("tables", [])
     mine = [number for number in numbers() if number.table.number in tables and not number.quoted]
-    studies = dict.fromkeys(number.table.command for number in mine)
+    studies = dict.fromkeys(number.table.study for number in mine) or (raw["study"],)
     methods = tuple(raw.get("methods", ()))
     own = [raw["protocol"] | {"method": name} for name in methods] if "protocol" in raw else []
     spec = {k: raw[k] if isinstance(raw[k], str) else tuple(raw[k]) for k in ("better", "worse")}
     return Claim(
         sentence=raw["sentence"],
-        where=" and ".join(f"table {n}" for n in tables) or f"figure {raw['figure']}",
-        command=" && ".join(studies) or f"sterad study studies/{raw['study']}.toml",
+        where=_tables(tables) or f"figure {raw['figure']}",
+        studies=tuple(studies),
         axis=raw["axis"],
         nearest=raw.get("nearest"),
         methods=methods,
@@ -100,6 +111,12 @@ def _claim(raw: Mapping[str, Any]) -> Claim:
         same=tuple(raw.get("same", ())),
         references=tuple(expected(one) for one in [*(n.settings for n in mine), *own]),
         **spec,
+    )
+
+
+def _tables(numbers: Sequence[int]) -> str:
+    return ("tables " if len(numbers) > 1 else "table ") * bool(numbers) + " and ".join(
+        map(str, numbers)
     )
 
 

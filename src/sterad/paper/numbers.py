@@ -17,11 +17,6 @@ class Table:
     study: str
     """The study file that runs all of it."""
 
-    @property
-    def command(self) -> str:
-        """The command that runs all of it."""
-        return f"sterad study studies/{self.study}.toml"
-
 
 @dataclass(frozen=True)
 class Number:

@@ -50,23 +50,20 @@ def point_of(number: Number) -> Point:
     return Point(expected(number.settings), number.mean, number.std, number.runs)
 
 
-def standard_errors(first: Point, second: Point) -> float:
+def standard_errors(first: Point, second: Point) -> float | None:
     """Return by how many standard errors the first mean lies above the second.
 
     This is the one rule of every verdict. Both spreads are pooled,
     s² = ((n₁ - 1) s₁² + (n₂ - 1) s₂²) / (n₁ + n₂ - 2), and the standard error of the difference is
     s √(1/n₁ + 1/n₂): a single run borrows the spread of the other side. Where neither side has a
-    spread any difference is infinitely many.
+    spread nobody knows.
 
     >>> a, b = Point({}, 50.0, 1.0, 5), Point({}, 49.0, 1.0, 5)
-    >>> round(standard_errors(a, b), 3)
-    1.581
+    >>> print(standard_errors(a, b), standard_errors(a, Point({}, 49.0, None, 1)))
+    1.5811388300841895 0.9128709291752768
     """
-    difference = first.mean - second.mean
     known = [(point.n - 1, point.std) for point in (first, second) if point.std is not None]
     freedom = sum(n for n, _ in known)
     pooled = math.sqrt(sum(n * std**2 for n, std in known) / freedom) if freedom else 0.0
     error = pooled * math.sqrt(1 / first.n + 1 / second.n)
-    if error:
-        return difference / error
-    return math.copysign(math.inf, difference) if difference else 0.0
+    return (first.mean - second.mean) / error if error else None

@@ -1,7 +1,7 @@
 """What the paper did beside what its tables say, and in what a run differs from it."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -63,8 +63,8 @@ def expected(settings: Mapping[str, Any]) -> Settings:
     full |= {f"stream.{k}": v for k, v in raw["stream"].get(settings["stream"], {}).items()}
     for name, value in raw["dataset"].get(dataset, {}).items():
         full["stream.tasks" if name == "tasks" else f"dataset.{name}"] = value
-    full |= {f"method.{name}": value for name, value in raw["method"][method].items()}
-    for name, value in (settings | special(settings)).items():
+    full |= {f"method.{name}": value for name, value in raw["method"].get(method, {}).items()}
+    for name, value in {**settings, **special(settings)}.items():
         full[f"{name}.name" if name in _NAMED else _PLACES.get(name, f"method.{name}")] = value
     return essential(full)
 
@@ -98,6 +98,16 @@ def differences(ours: Settings, paper: Settings) -> tuple[Difference, ...]:
     paths = [path for path in {**paper, **ours} if ours.get(path) != paper.get(path)]
     return tuple(
         Difference(path, ours.get(path), paper.get(path))
-        for path in paths
+        for path in sorted(paths, key=lambda path: not path.endswith(".name"))
         if path.endswith(".name") or not path.startswith(hidden)
     )
+
+
+def around(settings: Settings, asked: tuple[str, ...] = ()) -> Settings:
+    """Return what stands around the method; what is asked about is left out."""
+    return {k: v for k, v in settings.items() if not k.startswith("method.") and k not in asked}
+
+
+def nearest(apart: Iterable[tuple[Difference, ...]]) -> tuple[Difference, ...]:
+    """Return the fewest differences; another dataset or stream weighs more than any number."""
+    return min(apart, key=lambda found: (sum(d.path.endswith(".name") for d in found), len(found)))

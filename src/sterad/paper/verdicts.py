@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sterad.paper.claims import Claim, Comparison, claims, comparisons, method_differences
+from sterad.paper.commands import study_command, train_command
 from sterad.paper.numbers import Number, numbers
 from sterad.paper.points import Point, point_of, points_of, standard_errors
-from sterad.paper.protocol import Difference, differences, expected, special
-from sterad.results.grouping import Settings
+from sterad.paper.protocol import around, differences, expected, nearest
 from sterad.results.record import RunRecord
 
 APART = 2.0
@@ -37,7 +37,7 @@ class Verdict:
     outcome: Outcome
     errors: float | None
     """A number: standard errors of our mean above the paper's. A claim: those of its weakest
-    comparison, below 0 where it speaks against the claim. None where nothing was run."""
+    comparison, below 0 where it speaks against the claim. None where nothing was run, or single runs only."""
     protocol: str
     """What differs from the paper's protocol; empty where nothing does."""
     command: str
@@ -79,15 +79,6 @@ def _of_number(number: Number, found: Point | None, out: str) -> Verdict:
     )
 
 
-def train_command(number: Number, done: frozenset[int], out: str) -> str:
-    """Return the shell line that runs the missing seeds of a number; all, where none is missing."""
-    values = number.settings | special(number.settings) | {"out": out}
-    options = [f"--{k.replace('_', '-')} {v}" for k, v in values.items() if k != "method"]
-    missing = [seed for seed in range(number.runs) if seed not in done] or range(number.runs)
-    train = " ".join((f"sterad train {values['method']} --tuned cifar100", *options))
-    return f"for seed in {' '.join(map(str, missing))}; do {train} --seed $seed; done"
-
-
 def _of_claim(claim: Claim, points: Sequence[Point], out: str) -> list[Verdict]:
     groups: dict[str, list[Comparison]] = {"": []}
     for comparison in comparisons(claim, points):
@@ -98,24 +89,15 @@ def _of_claim(claim: Claim, points: Sequence[Point], out: str) -> list[Verdict]:
 
 def _protocol(claim: Claim, comparison: Comparison) -> str:
     """Return what differs from the paper's protocol around the methods, in words."""
-    ours = _around(comparison.better.settings, claim.axis)
-    apart = [differences(ours, _around(paper, claim.axis)) for paper in claim.references]
+    asked = ("stream.name", "stream.scale") if claim.axis == "stream.name" else ()
+    ours = around(comparison.better.settings, asked)
+    apart = [differences(ours, around(paper, asked)) for paper in claim.references]
     return ", ".join(one.text for one in nearest(apart))
 
 
-def _around(settings: Settings, axis: str) -> Settings:
-    left_out = ("stream.name", "stream.scale") if axis == "stream.name" else ()
-    return {k: v for k, v in settings.items() if not k.startswith("method.") and k not in left_out}
-
-
-def nearest(apart: Iterable[tuple[Difference, ...]]) -> tuple[Difference, ...]:
-    """Return the fewest differences; another dataset or stream weighs more than any number."""
-    return min(apart, key=lambda found: (sum(d.path.endswith(".name") for d in found), len(found)))
-
-
 def _judged(claim: Claim, found: list[Comparison], paper: int, label: str, out: str) -> Verdict:
-    weakest = min(found, key=lambda one: one.errors, default=None)
-    against = sum(one.errors < 0 for one in found)
+    weakest = min(found, key=lambda one: one.strength, default=None)
+    against = sum(one.against for one in found)
     outcome: Outcome = "not run"
     if found:
         outcome = "does not hold" if against else "holds"
@@ -129,7 +111,7 @@ def _judged(claim: Claim, found: list[Comparison], paper: int, label: str, out: 
         outcome=outcome,
         errors=None if weakest is None else weakest.errors,
         protocol=", ".join((*([label] if label else []), *fields)),
-        command=f"{claim.command} --out {out}",
+        command=" && ".join(study_command(study, out) for study in claim.studies),
     )
 
 
