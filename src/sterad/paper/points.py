@@ -59,8 +59,8 @@ def standard_errors(first: Point, second: Point) -> float | None:
     spread nobody knows.
 
     >>> a, b = Point({}, 50.0, 1.0, 5), Point({}, 49.0, 1.0, 5)
-    >>> print(standard_errors(a, b), standard_errors(a, Point({}, 49.0, None, 1)))
-    1.5811388300841895 0.9128709291752768
+    >>> [round(standard_errors(a, other) or 0, 3) for other in (b, Point({}, 49.0, None, 1))]
+    [1.581, 0.913]
     """
     known = [(point.n - 1, point.std) for point in (first, second) if point.std is not None]
     freedom = sum(n for n, _ in known)

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sterad.paper.claims import Claim, Comparison, claims, comparisons, method_differences
+from sterad.paper.claims import Claim, Comparison, claims, comparisons, method_differences, value_of
 from sterad.paper.commands import study_command, train_command
 from sterad.paper.numbers import Number, numbers
 from sterad.paper.points import Point, point_of, points_of, standard_errors
 from sterad.paper.protocol import around, differences, expected, nearest
+from sterad.results.grouping import words
 from sterad.results.record import RunRecord
 
 APART = 2.0
@@ -37,7 +38,8 @@ class Verdict:
     outcome: Outcome
     errors: float | None
     """A number: standard errors of our mean above the paper's. A claim: those of its weakest
-    comparison, below 0 where it speaks against the claim. None where nothing was run, or single runs only."""
+    comparison, below 0 where it speaks against the claim. None where nothing was run, or only
+    single runs, which have no spread."""
     protocol: str
     """What differs from the paper's protocol; empty where nothing does."""
     command: str
@@ -107,7 +109,7 @@ def _judged(claim: Claim, found: list[Comparison], paper: int, label: str, out: 
         where=claim.where,
         subject=claim.sentence,
         paper=f"{paper} comparisons" if paper else "a figure",
-        ours="" if weakest is None else _told(claim, weakest, len(found), against),
+        ours="" if weakest is None else _told(claim, weakest, found),
         outcome=outcome,
         errors=None if weakest is None else weakest.errors,
         protocol=", ".join((*([label] if label else []), *fields)),
@@ -126,17 +128,18 @@ def _fields(claim: Claim, comparison: Comparison) -> list[str]:
     ]
 
 
-def _told(claim: Claim, weakest: Comparison, count: int, against: int) -> str:
-    better, worse = weakest.better, weakest.worse
-    verb = "against" if against else "for"
+def _told(claim: Claim, weakest: Comparison, found: Sequence[Comparison]) -> str:
+    """Say how many comparisons favour a claim, with whom, and which one does so least."""
+    rivals = sorted({str(value_of(one.worse, claim.axis)) for one in found})
+    favour = sum(not one.against for one in found)
+    named = f" with {', '.join(rivals)}" if claim.axis == "method.name" else ""
     return (
-        f"{count - against} of {count} comparisons in favour; weakest {verb} it: "
-        f"{_name(better, claim.axis)} {better.text}, {_name(worse, claim.axis)} {worse.text}"
+        f"{favour} of {len(found)} comparisons{named} in favour; the weakest: "
+        f"{_name(weakest.better, claim.axis)}, {_name(weakest.worse, claim.axis)}"
     )
 
 
 def _name(point: Point, axis: str) -> str:
-    method, value = point.settings["method.name"], point.settings.get(axis, "basis")
-    if axis == "method.name":
-        return str(method)
-    return f"{method} {axis.rpartition('.')[2].replace('name', '').replace('_', ' ')} {value}"
+    method = str(point.settings["method.name"])
+    value = "" if axis == "method.name" else " " + words(axis, value_of(point, axis))
+    return f"{method}{value} {point.text}"
