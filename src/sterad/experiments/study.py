@@ -2,8 +2,9 @@
 
 import itertools
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,8 @@ def _union(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
         raise SteradError(f"grid = {grids!r} is not a list of tables: head each one [[grid]]")
     for grid in grids:
         _check_tables(grid, GRID, "a grid")
-    merged = [_merged(raw, grid) for grid in grids]
-    return tuple(dict.fromkeys(config for one in merged for config in _product(one)))
+    merged, tuned = [_merged(raw, grid) for grid in grids], cache(tuned_values)
+    return tuple(dict.fromkeys(config for one in merged for config in _product(one, tuned)))
 
 
 def _merged(common: Mapping[str, Any], grid: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,7 +85,9 @@ def _merged(common: Mapping[str, Any], grid: Mapping[str, Any]) -> dict[str, Any
     return parts | {"axes": {name: v for name, v in parts["axes"].items() if name in kept}}
 
 
-def _product(parts: Mapping[str, Any]) -> Iterator[RunConfig]:
+def _product(
+    parts: Mapping[str, Any], tuned_values: Callable[[str, str], dict[str, Any]]
+) -> Iterator[RunConfig]:
     fixed, axes = parts["fixed"], parts["axes"]
     for name, values in axes.items():
         if not isinstance(values, list) or not values:
