@@ -93,7 +93,7 @@ def test_aliases_hold_in_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[fixd]\nseed = 1", "unknown field 'fixd' in the study .*: did you mean 'fixed'"),
+        ("[fixd]\nseed = 1", "unknown field 'fixd' in the study: did you mean 'fixed'"),
         ("seed = 1", "unknown field 'seed' in the study"),
         ("[axes]\nseed = []", r"the axis 'seed' is \[\]: give a list with at least one value"),
         ("[axes]\nseed = 3", "the axis 'seed' is 3: give a list"),
@@ -117,6 +117,67 @@ def test_a_wrong_study_is_named_with_its_file(tmp_path: Path, text: str, told: s
     with pytest.raises(SteradError, match=told) as caught:
         study(tmp_path, text)
     assert repr(str(tmp_path / "grid.toml")) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "near"),
+    [
+        ("# fixd\n\n[fixd]\nseed = 1", 3, "'fixed'"),
+        ("[fixed]\nseed = 1\nmemry = 3", 3, "'memory'"),
+        ('[fixed]\nmemory = 3\n\ndataset = "cifr100"', 4, "'cifar100'"),
+        ('[axes]\nseed = [0]\nmethod = [\n  "er",\n  "agdfd",\n]', 5, "'agd-fd'"),
+        ("[fixed]\nseed = 1\n[axes]\nmemory = [3]\nseed = []", 5, "at least one value"),
+        ("[method.agd-fd]\nlr = 1\n[method.vmffd]\nlr = 1", 3, "'vmf-fd'"),
+        ("[fixed]\nseed = 1\n[[grid]]\nfixed = { memry = 3 }", 4, "'memory'"),
+        ("[fixed]\nseed = 1\n[[grid]]\naxs.seed = [3]", 4, "'axes'"),
+        ('[fixed]\nseed = 1\nmemory = "many"', 3, "give it as int"),
+        ("[fixed]\nseed = 1\nmemory: 3", 3, "not TOML"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line_and_the_nearest_name(
+    tmp_path: Path, text: str, line: int, near: str
+) -> None:
+    with pytest.raises(SteradError, match=rf"line {line}\b") as caught:
+        study(tmp_path, text)
+    assert near in str(caught.value)
+
+
+GRIDS = """
+[fixed]
+memory = 5
+views = 2
+[axes]
+method = ["agd-fd", "er"]
+seed = [0, 1]
+[method.er]
+lr = 0.5
+[[grid]]
+fixed = { dataset = "digits", tasks = 2 }
+axes.memory = [3, 4]
+[[grid]]
+fixed = { dataset = "synthetic", seed = 7 }
+method.er = { momentum = 0.1 }
+[[grid]]
+fixed = { tasks = 2, memory = 3 }
+"""
+
+
+def test_a_study_is_the_union_of_its_grids(tmp_path: Path) -> None:
+    made = study(tmp_path, GRIDS).configs
+    assert [(c.dataset.name, c.method.name, c.protocol.memory, c.protocol.seed) for c in made] == [
+        *(("digits", method, memory, seed) for method in ("agd-fd", "er") for seed in (0, 1)
+          for memory in (3, 4)),
+        ("synthetic", "agd-fd", 5, 7),
+        ("synthetic", "er", 5, 7),
+    ], "what the third grid asks for is in the first"  # fmt: skip
+    assert {c.stream.fields.tasks for c in made if c.dataset.name == "digits"} == {2}
+    last = made[-1].method.fields
+    assert (last.lr, last.momentum, last.views) == (0.5, 0.1, 2)
+
+
+def test_grids_must_be_a_list_of_tables(tmp_path: Path) -> None:
+    with pytest.raises(SteradError, match=r"grid = .* is not a list of tables: head each one \[\["):
+        study(tmp_path, "[grid]\nfixed = { seed = 1 }")
 
 
 def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:

@@ -2,25 +2,29 @@
 
 import itertools
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
 from sterad.experiments.fields import checked, unknown
+from sterad.experiments.lines import line_of
 from sterad.experiments.tuned import tuned_values
 from sterad.methods import METHODS
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory
 
-KEYS = ("title", "tuned", "fixed", "axes", "method")
+PARTS = ("fixed", "axes", "method")
+GRID = ("tuned", *PARTS)
+KEYS = ("title", "grid", *GRID)
 
 
 @dataclass(frozen=True)
 class Study:
-    """Fixed values, axes whose product is taken, and values of single methods."""
+    """Fixed values, axes whose product is taken, values of single methods, and unions of those."""
 
     title: str
     configs: tuple[RunConfig, ...]
@@ -31,22 +35,23 @@ class Study:
 
         `tuned` names a file of tuned values a method; above them stand the values of `[fixed]` for
         all runs, above these `[method.NAME]` for one method alone, and above all the values of
-        `[axes]`, a list each. Names are those of the command line.
+        `[axes]`, a list each. Each `[[grid]]` holds its own of these, merged over the common ones;
+        the study is the union of its grids. Names are those of the command line.
         """
         file = Path(path)
         try:
-            raw = tomllib.loads(file.read_text())
+            text = file.read_text()
+            raw = tomllib.loads(text)
         except OSError as error:
             raise SteradError(f"cannot read the study {str(path)!r}: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SteradError(f"the study {str(path)!r} is not TOML: {error}") from error
-        for key in raw:
-            if key not in KEYS:
-                raise unknown(key, KEYS, f"the study {str(path)!r}")
         try:
-            return cls(raw.get("title", file.stem), _product(raw))
+            return cls(raw.get("title", file.stem), _union(raw))
         except SteradError as error:
-            raise SteradError(f"in the study {str(path)!r}: {error}") from error
+            line = line_of(text, str(error))
+            where = f"in the study {str(path)!r}{f', line {line}' if line else ''}"
+            raise SteradError(f"{where}: {error}") from error
 
     def missing(self, out: Path) -> tuple[RunConfig, ...]:
         """Return the runs without a record under `out`."""
@@ -58,28 +63,51 @@ class Study:
         return [record for record in found if record is not None]
 
 
-def _product(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
-    _check_tables(raw)
-    axes: dict[str, list[Any]] = raw.get("axes", {})
+def _union(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
+    """Return the runs of all grids, each once, in the order of the file."""
+    _check_tables(raw, KEYS, "the study")
+    grids = raw.get("grid", [{}])
+    if not isinstance(grids, list) or not all(isinstance(grid, Mapping) for grid in grids):
+        raise SteradError(f"grid = {grids!r} is not a list of tables: head each one [[grid]]")
+    for grid in grids:
+        _check_tables(grid, GRID, "a grid")
+    merged, tuned = [_merged(raw, grid) for grid in grids], cache(tuned_values)
+    return tuple(dict.fromkeys(config for one in merged for config in _product(one, tuned)))
+
+
+def _merged(common: Mapping[str, Any], grid: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay the values of a grid over the common ones; what it fixes is no axis any more."""
+    parts = {part: common.get(part, {}) | grid.get(part, {}) for part in PARTS}
+    parts |= {key: given["tuned"] for given in (common, grid) for key in given if key == "tuned"}
+    both = set(common.get("method", {})) & set(grid.get("method", {}))
+    parts["method"] |= {name: common["method"][name] | grid["method"][name] for name in both}
+    kept = set(grid.get("axes", {})) | set(parts["axes"]) - set(grid.get("fixed", {}))
+    return parts | {"axes": {name: v for name, v in parts["axes"].items() if name in kept}}
+
+
+def _product(
+    parts: Mapping[str, Any], tuned_values: Callable[[str, str], dict[str, Any]]
+) -> Iterator[RunConfig]:
+    fixed, axes = parts["fixed"], parts["axes"]
     for name, values in axes.items():
         if not isinstance(values, list) or not values:
             raise SteradError(
                 f"the axis {name!r} is {values!r}: give a list with at least one value"
             )
-    own = {METHODS.resolve(name): values for name, values in raw.get("method", {}).items()}
-    fixed, configs = raw.get("fixed", {}), []
+    own = {METHODS.resolve(name): values for name, values in parts["method"].items()}
     for chosen in itertools.product(*axes.values()):
         point = dict(zip(axes, chosen, strict=True))
         method = METHODS.resolve(checked("method", (fixed | point).get("method", "agd-fd"), str))
-        tuned = tuned_values(raw["tuned"], method) if "tuned" in raw else {}
-        values = tuned | fixed | own.get(method, {}) | point | {"method": method}
-        configs.append(RunConfig.of(**values))
-    return tuple(dict.fromkeys(configs))
+        tuned = tuned_values(parts["tuned"], method) if "tuned" in parts else {}
+        yield RunConfig.of(**(tuned | fixed | own.get(method, {}) | point | {"method": method}))
 
 
-def _check_tables(raw: Mapping[str, Any]) -> None:
+def _check_tables(raw: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    for key in raw:
+        if key not in known:
+            raise unknown(key, known, where)
     checked("tuned", raw.get("tuned", ""), str)
-    tables = {key: raw[key] for key in ("fixed", "axes", "method") if key in raw}
+    tables = {key: raw[key] for key in PARTS if key in raw}
     if isinstance(raw.get("method"), Mapping):
         tables |= {f"method.{name}": values for name, values in raw["method"].items()}
     for name, table in tables.items():

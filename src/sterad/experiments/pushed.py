@@ -1,0 +1,37 @@
+"""How many images each method pushes through the network for one stream batch."""
+
+from typing import Any
+
+from sterad.methods import METHODS
+
+FORWARD = 1 / 3
+"""What an image costs that is only pushed forward."""
+
+
+def images_per_step(method: str, fields: Any, batch: int) -> float:
+    """Return the images of one step, forward and back; those only pushed forward are a third.
+
+    >>> fields = METHODS["agd-fd"].Config()
+    >>> images_per_step("agd-fd", fields, 10)
+    444
+    """
+    memory, both = getattr(fields, "memory_batch", 0), batch + getattr(fields, "memory_batch", 0)
+    special = {
+        "finetune": batch,
+        "gdumb": 0,
+        "joint": 0,
+        "lump": 2 * batch,
+        "derpp": (both + memory) * shown(method, fields),
+        "dvc": 2 * both + FORWARD * 2 * getattr(fields, "candidates", 0),
+        "ocm": 32 * both + memory + FORWARD * 17 * memory,
+    }
+    pushed = special.get(method, both * shown(method, fields))
+    taught = 2 * both if getattr(fields, "teacher", "none") != "none" else 0
+    return (pushed + taught) * getattr(fields, "memory_iterations", 1)
+
+
+def shown(method: str, fields: Any) -> int:
+    """Return how often an image is shown: in its views and, beside several, as it is."""
+    views: int = getattr(fields, "views", 1)
+    alone = views == 1 and not getattr(METHODS[method], "shows_raw", False)
+    return 1 if alone else views + 1

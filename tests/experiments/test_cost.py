@@ -1,0 +1,90 @@
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from sterad.experiments.config import RunConfig
+from sterad.experiments.cost import NOMINAL, estimate, images, multiplications, size_of
+from sterad.experiments.execution import Execution
+from sterad.experiments.run import run
+from sterad.results.record import RunRecord
+
+TINY = {
+    "dataset": "synthetic", "classes": 4, "per_class": 10, "test_per_class": 5, "tasks": 2,
+    "memory": 8, "memory_batch": 4, "views": 1, "width": 2, "anytime": 2,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
+    return run(
+        RunConfig.of(method="er", **TINY), tmp_path_factory.mktemp("runs"), Execution("cpu", 1)
+    )
+
+
+def pushed(**values: object) -> float:
+    config = RunConfig.of(**values)
+    return images(config, size_of(config.dataset.fields, config.dataset.name))
+
+
+def test_named_datasets_are_counted_without_being_there(tmp_path: Path) -> None:
+    config = RunConfig.of(
+        dataset="cifar100", per_class=50, classes=20, image_size=16, root=tmp_path
+    )
+    size = size_of(config.dataset.fields, "cifar100")
+    assert (size.train, size.test, size.shape) == (1000, 2000, (3, 16, 16))
+
+
+def test_training_tests_and_class_means_are_counted() -> None:
+    cifar = {"dataset": "cifar100", "memory": 5000}
+    tested = 10_000 * 5.5 / 3  # ten moments, a tenth of the classes more at each
+    assert pushed(method="er", **cifar) == pytest.approx(5000 * 74 + tested)
+    means = 10 * 5000 / 3
+    assert pushed(method="agd-fd", **cifar) == pytest.approx(5000 * 444 + tested + means)
+
+
+def test_training_from_scratch_is_counted_at_each_consolidation() -> None:
+    cifar = {"dataset": "cifar100", "memory": 5000}
+    assert pushed(method="gdumb", **cifar) == pytest.approx(10 * 30 * 5000 + 10_000 * 5.5 / 3)
+    assert pushed(method="joint", **cifar) == pytest.approx(20 * 50_000 + 10_000 / 3)
+
+
+def test_without_records_the_figure_is_nominal() -> None:
+    config = RunConfig.of(method="er", dataset="cifar10", memory=500)
+    found = estimate(config, [])
+    assert found.seconds == pytest.approx(
+        NOMINAL[64] * images(config, size_of(config.dataset.fields, "cifar10"))
+    )
+    assert "nominal" in found.basis
+    halved = estimate(RunConfig.of(method="er", dataset="cifar10", memory=500, image_size=16), [])
+    assert halved.seconds == pytest.approx(found.seconds / 4, rel=0.01)
+
+
+def test_records_of_the_same_network_and_size_give_the_speed(record: RunRecord) -> None:
+    other = RunConfig.of(method="scr", **TINY)
+    found = estimate(other, [record, record])
+    assert "the median of 2 runs of this network and size" in found.basis
+    size = size_of(other.dataset.fields, "synthetic")
+    assert found.seconds == pytest.approx(images(other, size) / record.images_per_second)
+    assert "nominal" in estimate(RunConfig.of(method="scr", **TINY | {"width": 3}), [record]).basis
+
+
+def test_runs_of_other_seeds_say_it_best(record: RunRecord) -> None:
+    slow = dataclasses.replace(record, seconds=100.0)
+    found = estimate(RunConfig.of(method="er", seed=5, **TINY), [slow])
+    assert found.seconds == 100.0
+    assert found.basis == "other seeds of it: 1 finished"
+
+
+def test_the_counts_are_those_of_a_real_run(record: RunRecord) -> None:
+    config = RunConfig.of(method="er", **TINY)
+    size = size_of(config.dataset.fields, "synthetic")
+    with_record, without = images(config, size, [record]), images(config, size)
+    # The first batches find less than a whole memory batch in the memory.
+    assert with_record == pytest.approx(without, rel=0.3)
+
+
+@pytest.mark.parametrize("encoder", ["resnet18", "preact-resnet18", "resnet18-7x7"])
+def test_multiplications_grow_with_the_square_of_the_side(encoder: str) -> None:
+    small, large = (multiplications(encoder, (3, side, side), 8) for side in (32, 64))
+    assert large == 4 * small
