@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 
 import pytest
 from scipy import special, stats
@@ -38,13 +39,16 @@ def test_the_incomplete_beta_function_is_that_of_scipy(a: float, b: float) -> No
         assert incomplete_beta(x, a, b) == pytest.approx(special.betainc(a, b, x), abs=1e-12)
 
 
-def test_what_does_not_exist_is_refused() -> None:
-    for refused in (
-        lambda: two_sided_p(1.0, 0),
-        lambda: quantile(1.0, 3),
-        lambda: quantile(95, 3),
-        lambda: incomplete_beta(1.5, 1, 1),
-        lambda: incomplete_beta(0.5, 0, 1),
-    ):
-        with pytest.raises(SteradError):
-            refused()
+REFUSED: list[Callable[[], float]] = [
+    lambda: two_sided_p(1.0, 0),
+    lambda: quantile(1.0, 3),
+    lambda: quantile(95, 3),
+    lambda: incomplete_beta(1.5, 1, 1),
+    lambda: incomplete_beta(0.5, 0, 1),
+]
+
+
+@pytest.mark.parametrize("refused", REFUSED)
+def test_what_does_not_exist_is_refused(refused: Callable[[], float]) -> None:
+    with pytest.raises(SteradError):
+        refused()

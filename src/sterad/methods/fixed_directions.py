@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sterad.errors import SteradError
-from sterad.losses.posterior import likelihood_loss, posterior_loss
+from sterad.losses.posterior import Reduction, likelihood_loss, posterior_loss
 from sterad.methods.head_retraining import retrain
 from sterad.methods.learner import check_inputs, check_positive
 from sterad.methods.problem import Problem
@@ -84,14 +84,16 @@ class FixedDirections(Replay):
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the loss summed over images and views."""
         z, labels = self.representations(Batch.joined(retrieved, batch))
+        if self.watching:
+            self.watched = self.objective(z.detach(), labels, "none"), labels
         return self.objective(z, labels)
 
-    def objective(self, z: Tensor, labels: Tensor) -> Tensor:
-        """Return the summed loss of z: (n, d) unit rows."""
+    def objective(self, z: Tensor, labels: Tensor, reduction: Reduction = "sum") -> Tensor:
+        """Return the loss of z: (n, d) unit rows."""
         if self.config.objective == "likelihood":
-            return likelihood_loss(z, labels, self.log_density)
+            return likelihood_loss(z, labels, self.log_density, reduction=reduction)
         classes = self.seen.to(z.device) if self.config.norm_all else None
-        return posterior_loss(z, labels, self.log_density, classes=classes)
+        return posterior_loss(z, labels, self.log_density, classes=classes, reduction=reduction)
 
     def log_density(self, cosine: Tensor) -> Tensor:
         """Return the law's log-density at a cosine from the direction."""
