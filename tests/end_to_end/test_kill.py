@@ -29,23 +29,27 @@ VALUES = {
 LONGEST_WAIT = 0.25
 
 
-def values_of(method: str, stream: str) -> dict[str, object]:
+def values_of(method: str, stream: str, teacher: str) -> dict[str, object]:
     """Return a small run; every state there is takes part in it."""
     values = dict(VALUES) if stream != "domain" else {k: VALUES[k] for k in VALUES if k != "tasks"}
-    return values | ({"test_then_train": True} if METHODS[method].answers_at_once else {})
+    if METHODS[method].answers_at_once:
+        values |= {"test_then_train": True}
+    return values | ({} if teacher == "none" else {"teacher": teacher, "answers_by": "average"})
 
 
-def config_of(method: str, stream: str) -> RunConfig:
-    return RunConfig.of(method=method, stream=stream, **values_of(method, stream))
+def config_of(method: str, stream: str, teacher: str = "none") -> RunConfig:
+    return RunConfig.of(method=method, stream=stream, **values_of(method, stream, teacher))
 
 
 def start(config: RunConfig, out: Path) -> subprocess.Popen[bytes]:
     """Start the command line as a user would, with a checkpoint after each step."""
+    method = config.method
+    values = values_of(method.name, config.stream.name, method.fields.teacher)
     flat = [
         f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
-        for name, value in values_of(config.method.name, config.stream.name).items()
+        for name, value in values.items()
     ]
-    words = [config.method.name, "--stream", config.stream.name, *flat]
+    words = [method.name, "--stream", config.stream.name, *flat]
     place = ["--out", str(out), "--checkpoint-every", "1", "--threads", "1"]
     return subprocess.Popen(
         [sys.executable, "-m", "sterad.cli", "train", *words, *place],
@@ -99,8 +103,8 @@ def undisturbed(config: RunConfig, out: Path) -> RunRecord:
     return run(config, out, Execution(threads=1), checkpoint_every=1000)
 
 
-def check(method: str, stream: str, kills: int, tmp_path: Path) -> None:
-    config = config_of(method, stream)
+def check(method: str, stream: str, kills: int, tmp_path: Path, teacher: str = "none") -> None:
+    config = config_of(method, stream, teacher)
     expected = undisturbed(config, tmp_path / "undisturbed")
     resumed = killed_and_resumed(config, tmp_path / "killed", kills, seed=len(method + stream))
     assert resumed.metrics() == expected.metrics()
@@ -117,6 +121,12 @@ def test_killed_at_random_moments(method: str, stream: str, kills: int, tmp_path
 @pytest.mark.parametrize("method", list(METHODS))
 def test_killed_on_every_method(method: str, stream: str, tmp_path: Path) -> None:
     check(method, stream, 1, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["agd-fd", "er", "scr", "ocm"])
+def test_killed_beside_a_teacher(method: str, tmp_path: Path) -> None:
+    check(method, "blurry", 1, tmp_path, teacher="ema")
 
 
 @pytest.mark.slow
