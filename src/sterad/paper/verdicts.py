@@ -10,10 +10,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sterad.paper.claims import Claim, Comparison, claims, comparisons, method_differences, value_of
+from sterad.paper.claims import (
+    Claim,
+    Comparison,
+    asked,
+    claims,
+    comparisons,
+    method_differences,
+    value_of,
+)
 from sterad.paper.commands import study_command, train_command
 from sterad.paper.numbers import Number, numbers
-from sterad.paper.points import Point, point_of, points_of, standard_errors
+from sterad.paper.points import Point, paper_points, point_of, points_of, standard_errors
 from sterad.paper.protocol import around, differences, expected, nearest
 from sterad.results.grouping import words
 from sterad.results.record import RunRecord
@@ -85,16 +93,15 @@ def _of_claim(claim: Claim, points: Sequence[Point], out: str) -> list[Verdict]:
     groups: dict[str, list[Comparison]] = {"": []}
     for comparison in comparisons(claim, points):
         groups.setdefault(_protocol(claim, comparison), []).append(comparison)
-    paper = comparisons(claim, [point_of(number) for number in numbers() if not number.quoted])
-    return [_judged(claim, found, len(paper), label, out) for label, found in groups.items()]
+    paper = len(comparisons(claim, paper_points()))
+    return [_judged(claim, found, paper, label, out) for label, found in groups.items()]
 
 
 def _protocol(claim: Claim, comparison: Comparison) -> str:
     """Return what differs from the paper's protocol around the methods, in words."""
-    asked = ("stream.name", "stream.scale") if claim.axis == "stream.name" else ()
-    ours = around(comparison.better.settings, asked)
-    apart = [differences(ours, around(paper, asked)) for paper in claim.references]
-    return ", ".join(one.text for one in nearest(apart))
+    ours = around(comparison.better.settings, asked(claim.axis))
+    apart = nearest(differences(ours, paper) for paper in claim.references)
+    return ", ".join(one.text for one in apart)
 
 
 def _judged(claim: Claim, found: list[Comparison], paper: int, label: str, out: str) -> Verdict:
@@ -119,12 +126,12 @@ def _judged(claim: Claim, found: list[Comparison], paper: int, label: str, out: 
 
 def _fields(claim: Claim, comparison: Comparison) -> list[str]:
     """Say which fields of the two methods are not the released ones, but for those in question."""
-    asked = {claim.axis, *claim.same, *claim.within, "method.memory_batch"}
+    open_ones = {claim.axis, *claim.same, *claim.within, "method.memory_batch"}
     return [
         f"{point.settings['method.name']} {one.text}"
         for point in (comparison.better, comparison.worse)
         for one in method_differences(point)
-        if one.path not in asked
+        if one.path not in open_ones
     ]
 
 
