@@ -1,9 +1,10 @@
 """Verdicts: every number and every claim of the paper beside our runs.
 
 A number holds if our mean and the paper's are at most two standard errors apart. A claim holds if
-every comparison that was run is in its favour; how many standard errors the weakest one has, for or
-against, stands with it. The standard error is that of `points.standard_errors`. Runs under another
-protocol are never held against a number; a claim may be judged on them, and then says so.
+all of the paper's comparisons were run and are in its favour, and does not if one is against it;
+how many standard errors the weakest one has stands with it. The standard error is that of
+`points.standard_errors`. Runs under another protocol are never held against a number; a claim may
+be judged on those comparisons that were run there, and then says so.
 """
 
 from collections.abc import Iterable, Sequence
@@ -98,18 +99,22 @@ def _of_claim(claim: Claim, points: Sequence[Point], out: str) -> list[Verdict]:
 
 
 def _protocol(claim: Claim, comparison: Comparison) -> str:
-    """Return what differs from the paper's protocol around the methods, in words."""
+    """Name the dataset and what differs around the methods; nothing, if nothing at all differs."""
     ours = around(comparison.better.settings, asked(claim.axis))
-    apart = nearest(differences(ours, paper) for paper in claim.references)
-    return ", ".join(one.text for one in apart)
+    apart = [one.text for one in nearest(differences(ours, one) for one in claim.references)]
+    dataset = str(ours["dataset.name"])
+    if not apart and not _fields(claim, comparison):
+        return ""
+    return ", ".join(apart if apart and dataset in apart[0] else (dataset, *apart))
 
 
 def _judged(claim: Claim, found: list[Comparison], paper: int, label: str, out: str) -> Verdict:
     weakest = min(found, key=lambda one: one.strength, default=None)
-    against = sum(one.against for one in found)
     outcome: Outcome = "not run"
-    if found:
-        outcome = "does not hold" if against else "holds"
+    if weakest is not None and weakest.against:
+        outcome = "does not hold"
+    elif found and (label or len(found) >= paper):
+        outcome = "holds"
     fields = dict.fromkeys(text for one in found for text in _fields(claim, one))
     return Verdict(
         kind="claim",
@@ -149,4 +154,4 @@ def _told(claim: Claim, weakest: Comparison, found: Sequence[Comparison]) -> str
 def _name(point: Point, axis: str) -> str:
     method = str(point.settings["method.name"])
     value = "" if axis == "method.name" else " " + words(axis, value_of(point, axis))
-    return f"{method}{value} {point.text}"
+    return f"{method}{value}: {point.text}"
