@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sterad.data import Dataset, Digits, Subset
+from sterad.data import Dataset, Digits, Subset, held_out
 from sterad.data.subset import occurrence
 from sterad.errors import SteradError
 
@@ -92,3 +92,29 @@ def test_more_than_there_is() -> None:
         Digits(classes=11).load()
     with pytest.raises(SteradError, match="test_per_class is 99 and the largest class has 36 test"):
         Digits(test_per_class=99).load()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.25, 0.5])
+def test_held_out_images_are_an_even_share_of_each_class_and_never_trained_on(share: float) -> None:
+    data = Digits().load()
+    cut = held_out(data, share)
+    before = np.bincount(data.train_labels)
+    assert (np.bincount(cut.test_labels) == np.ceil(before * share)).all()
+    assert (np.bincount(cut.test_labels) + np.bincount(cut.train_labels) == before).all()
+    both = np.concatenate([cut.train_images, cut.test_images]).reshape(len(data.train_labels), -1)
+    whole = data.train_images.reshape(len(data.train_labels), -1)
+    assert (np.sort(both, axis=0) == np.sort(whole, axis=0)).all()
+    first = np.flatnonzero(data.train_labels == 3)[: int(1 / share)]
+    taken = data.train_images[first[0]]
+    assert any((taken == image).all() for image in cut.test_images[cut.test_labels == 3])
+
+
+def test_nothing_is_held_out_by_default_and_a_class_of_one_image_keeps_it() -> None:
+    data = Digits().load()
+    assert held_out(data, 0.0) is data
+    images = np.zeros((4, 1, 4, 4), dtype=np.uint8)
+    small = Dataset.from_arrays(images, [0, 0, 0, 1], images[:2], [0, 1])
+    assert held_out(small, 0.5).train_labels.tolist() == [0, 1]
+    lonely = Dataset.from_arrays(images[:2], [0, 1], images[:2], [0, 1])
+    with pytest.raises(SteradError, match=r"validation 0.5 .* nothing to learn"):
+        held_out(lonely, 0.5)

@@ -41,6 +41,7 @@ def test_cells_and_accuracy_of_a_known_answer() -> None:
     # class 3 has not been seen but counts in its cell.
     assert answers.accuracy == pytest.approx(6 / 18)
     assert answers.cells == (0.5, 0.0)
+    assert answers.confusion == ((6, 0, 0, 0),) * 4  # whatever the class, the answer is 0
 
 
 def test_unseen_tasks_have_no_cell() -> None:

@@ -48,6 +48,8 @@ CHANGES: dict[str, Any] = {
     "objective": "likelihood",
     "norm_all": True,
     "retrain_head": True,
+    "directions": "moving",
+    "validation": 0.2,
     "tasks": 2,
     "batch_size": 5,
     "label_order": (9, 8, 7, 6, 5, 4, 3, 2, 1, 0),

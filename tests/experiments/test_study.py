@@ -5,11 +5,12 @@ import pytest
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
 from sterad.experiments.execution import Execution
+from sterad.experiments.launchers import Job, Local
 from sterad.experiments.run import run
 from sterad.experiments.study import Study
-from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory
 
+STUDIES = Path(__file__).parents[2] / "studies"
 TINY = """
 title = "Small"
 [fixed]
@@ -106,6 +107,8 @@ def test_aliases_hold_in_files(tmp_path: Path) -> None:
         ("[method]\nagd-fd = 3", "method.agd-fd = 3 is not a table"),
         ("fixed = 3", "fixed = 3 is not a table"),
         ("axes = [1]", r"axes = \[1\] is not a table"),
+        ('tuned = "none"', "no tuned values are called 'none': known are "),
+        ("tuned = 3", "tuned = 3 is a int: give it as str"),
         ("[fixed", "is not TOML"),
         ("seed: 1", "is not TOML"),
     ],
@@ -187,24 +190,45 @@ def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:
         Study.from_toml(tmp_path)
 
 
-def test_only_missing_runs_are_run(tmp_path: Path) -> None:
-    made, ran = study(tmp_path, TINY), list[RunConfig]()
-
-    def run_one(config: RunConfig) -> RunRecord:
-        ran.append(config)
-        return run(config, tmp_path, Execution(threads=1))
-
+def test_only_missing_runs_are_missing(tmp_path: Path) -> None:
+    made = study(tmp_path, TINY)
     first, *others = made.configs
     assert made.missing(tmp_path) == made.configs
-    earlier = run_one(first)
-    ran.clear()
+    assert made.records(tmp_path) == []
+    earlier = run(first, tmp_path, Execution(threads=1))
     assert made.missing(tmp_path) == tuple(others)
-    records = made.run(tmp_path, run_one)
-    assert ran == others
-    assert [record.id for record in records] == [config.id for config in made.configs]
-    assert records[0] == earlier
+    assert made.records(tmp_path) == [earlier]
+    jobs = [Job(config, tmp_path, Execution(threads=1)) for config in made.missing(tmp_path)]
+    outcomes = list(Local(2).launch(jobs, lambda run, event: None))
+    assert [outcome.error for outcome in outcomes] == [None] * 3
+    assert [record.id for record in made.records(tmp_path)] == [c.id for c in made.configs]
     assert made.missing(tmp_path) == ()
-    assert made.run(tmp_path, run_one) == records
-    assert ran == others, "a finished study runs nothing"
     RunDirectory(tmp_path, others[-1].id).record.unlink()
     assert made.missing(tmp_path) == (others[-1],)
+
+
+def test_tuned_values_lie_below_everything_else(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        '[er]\nsource = "me"\nlr = 0.5\nmomentum = 0.5\nweight_decay = 0.5\nclip = 5.0\n'
+        '[scr]\nsource = "me"\nlr = 0.25\n'
+    )
+    text = f"""
+    tuned = "{tmp_path / "mine.toml"}"
+    [fixed]
+    momentum = 0.1
+    [axes]
+    method = ["er", "scr"]
+    clip = [1.0]
+    [method.er]
+    weight_decay = 0.2
+    """
+    er, scr = (config.method.fields for config in study(tmp_path, text).configs)
+    assert (er.lr, er.momentum, er.weight_decay, er.clip) == (0.5, 0.1, 0.2, 1.0)
+    assert (scr.lr, scr.momentum) == (0.25, 0.1)
+
+
+@pytest.mark.parametrize("file", sorted(STUDIES.glob("*.toml")), ids=lambda file: file.stem)
+def test_our_own_studies_read(file: Path) -> None:
+    made = Study.from_toml(file)
+    assert made.configs
+    assert made.title != file.stem, "a study has a title"

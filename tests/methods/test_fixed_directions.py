@@ -224,12 +224,37 @@ def test_head_retraining_is_fifty_epochs_of_adam_on_the_frozen_features() -> Non
     assert torch.equal(made.predict(feed.batch(0).x), made.seen[z[:, made.seen].argmax(dim=1)])
 
 
+@pytest.mark.parametrize("unit", [True, False])
+def test_moving_directions_are_the_means_of_the_batch(unit: bool) -> None:
+    made = learner("vmf-fd", directions="moving" if unit else "moving-mean")
+    noise = torch.randn(7, 16, generator=torch.Generator().manual_seed(0))
+    z = torch.nn.functional.normalize(noise).requires_grad_()
+    labels = torch.tensor([0, 0, 0, 2, 2, 5, 5])
+    means = {c: z[labels == c].mean(0) for c in (0, 2, 5)}
+    if unit:
+        means = {c: mean / mean.norm() for c, mean in means.items()}
+    concentration, total = 1 / 0.14, torch.zeros(())
+    for i, label in enumerate(labels.tolist()):
+        logits = {c: concentration * (z[i] @ mean) for c, mean in means.items()}
+        total = total - logits[label] + torch.logsumexp(torch.stack([*logits.values()]), 0)
+    loss = made.objective(z, labels)
+    assert torch.allclose(loss, total, rtol=1e-5)
+    (ours,), (theirs,) = torch.autograd.grad(loss, [z]), torch.autograd.grad(total, [z])
+    assert torch.allclose(ours, theirs, atol=1e-4), "gradients flow through the means"
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
         ({"variance": 0.0}, "variance 0.0"),
         ({"views": -1}, "views -1"),
         ({"retrain_head": True}, "nearest-direction"),
+        ({"directions": "moving", "norm_all": True}, "directions=moving exist .* norm_all"),
+        ({"directions": "moving", "teacher": "ema"}, "a batch only"),
+        (
+            {"directions": "moving-mean", "classifier": "nearest-direction"},
+            "directions=moving-mean",
+        ),
         ({"classifier": "oracle"}, "oracle"),
         ({"lr": 0.0}, "lr 0.0"),
         ({"recipe": "ful"}, "did you mean 'full'"),

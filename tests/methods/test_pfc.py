@@ -89,7 +89,7 @@ def test_one_step_is_experience_replay_on_that_network() -> None:
             assert theirs is fixed(twin.network)
             assert torch.equal(ours, theirs), "the simplex never moves"
         else:
-            stepped = theirs - 0.01 * (theirs.grad + 1e-4 * theirs)
+            stepped = theirs - 0.1 * (theirs.grad + 1e-4 * theirs)
             assert torch.allclose(ours, stepped, atol=1e-5)
 
 
@@ -102,9 +102,9 @@ def test_a_step_shows_64_and_10_images_once() -> None:
     assert made.images - before == 64 + 10
 
 
-def test_settings_are_those_of_experience_replay() -> None:
+def test_settings_are_those_of_experience_replay_with_the_step_size_of_a_grid() -> None:
     config = METHODS["pfc"].Config()
-    assert (config.optimiser, config.lr, config.momentum) == ("sgd", 0.01, 0.9)
+    assert (config.optimiser, config.lr, config.momentum) == ("sgd", 0.1, 0.0)
     assert (config.weight_decay, config.recipe, config.views) == (1e-4, "full", 1)
     assert config.classifier == "head"
 

@@ -19,6 +19,8 @@ def record(small_record: Callable[..., RunRecord]) -> RunRecord:
         backward_transfer=None,
         seconds=0.1 + 0.2,
         provenance={"git_commit": None, "cores": 2},
+        confusion=((5, 0), (2, 3)),
+        losses=((1, 0.5, 0.25), (2, 1e-7, 3.0)),
     )
 
 
@@ -100,7 +102,6 @@ def test_a_field_too_few_is_named(record: RunRecord, name: str) -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        {"colour": "red"},
         {"moments": 3},
         {"moments": [{"step": 1}]},
         {"stream": None},
@@ -112,3 +113,27 @@ def test_a_field_too_few_is_named(record: RunRecord, name: str) -> None:
 def test_a_foreign_record_is_refused(record: RunRecord, values: dict[str, Any]) -> None:
     with pytest.raises(SteradError, match="lacks a field or has one too many"):
         RunRecord.from_json(changed(record, **values))
+
+
+def test_a_record_of_a_newer_version_is_told_and_stays(record: RunRecord) -> None:
+    with pytest.raises(SteradError) as caught:
+        RunRecord.from_json(changed(record, colour="red", age=3), "a/record.json")
+    assert str(caught.value) == (
+        "a/record.json has fields that this sterad does not know (age, colour), so a newer one "
+        "wrote it: use that one; the record stays as it is"
+    )
+
+
+@pytest.mark.parametrize("name", ["images_per_step", "confusion", "losses"])
+def test_records_from_before_a_field_was_there_still_read(record: RunRecord, name: str) -> None:
+    raw = json.loads(record.to_json())
+    del raw[name]
+    default: Any = {"images_per_step": 0.0, "confusion": (), "losses": ()}[name]
+    back = RunRecord.from_json(json.dumps(raw))
+    assert back == dataclasses.replace(record, **{name: default})
+
+
+def test_a_row_of_numbers_is_a_line_and_text_is_left_alone(record: RunRecord) -> None:
+    text = dataclasses.replace(record, provenance={"note": "[ 1,  2 ] \n[\n3]"}).to_json()
+    assert "[2, 3]" in text
+    assert RunRecord.from_json(text).provenance == {"note": "[ 1,  2 ] \n[\n3]"}

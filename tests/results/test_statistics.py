@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from sterad.errors import SteradError
-from sterad.results.statistics import Summary, summarise
+from sterad.results.statistics import CONFIDENCE, Summary, ranks, summarise
 
 
 def test_sample_deviation_by_hand() -> None:
@@ -28,3 +29,21 @@ def test_agrees_with_numpy(values: list[float]) -> None:
     found = summarise(iter(values))
     assert found.mean == pytest.approx(np.mean(values), abs=1e-12)
     assert found.std == pytest.approx(np.std(values, ddof=1), abs=1e-12)
+
+
+@pytest.mark.parametrize("count", [2, 3, 10, 40])
+def test_the_interval_is_that_of_scipy(count: int) -> None:
+    values = np.random.default_rng(count).normal(size=count)
+    found = summarise(values.tolist())
+    low, high = stats.t.interval(CONFIDENCE, count - 1, values.mean(), stats.sem(values))
+    assert found.margin is not None
+    assert (found.mean - found.margin, found.mean + found.margin) == pytest.approx((low, high))
+
+
+def test_one_value_has_no_interval() -> None:
+    assert summarise([0.3]).margin is None
+
+
+@given(st.lists(st.sampled_from([0.1, 0.2, 0.3, 0.7]), max_size=12))
+def test_ranks_are_those_of_scipy(values: list[float]) -> None:
+    assert ranks(values) == tuple(stats.rankdata([-value for value in values]))

@@ -30,7 +30,8 @@ class Good(Replay):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         both = Batch.joined(retrieved, batch)
-        return F.cross_entropy(self.forward(self.place(both.x)), both.y)
+        logits = self.forward(self.place(both.x))
+        return F.cross_entropy(logits, both.y.to(logits.device))
 
 
 class ChangesImages(Good):
@@ -119,6 +120,12 @@ class CountsWrongly(Good):
         self.seen = torch.arange(4)
 
 
+class HasADevice(Good):
+    def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
+        weights = torch.ones(4)
+        return super().loss(retrieved, batch) + (self.forward(self.place(batch.x)) * weights).sum()
+
+
 def test_a_good_method_passes_by_class_and_config() -> None:
     check_method(Good)
     check_method(Good, SmallConfig(classifier="nearest-mean", head="none"))
@@ -139,6 +146,7 @@ def test_a_good_method_passes_by_class_and_config() -> None:
         (IgnoresItsSeed, "another seed gave the same result"),
         (IsNeverTheSame, "the result differs|the same seed gave another result"),
         (Diverges, "the loss is (inf|nan) at step 0"),
+        (HasADevice, "on the device 'meta': .* is there a device in the code"),
         (CountsWrongly, "`seen` is not what has been seen"),
     ],
 )

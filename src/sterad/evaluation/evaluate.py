@@ -1,7 +1,7 @@
 """Evaluation at one moment: every seen class, and each evaluation of the stream by itself."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ CHUNK = 250
 
 Look = Callable[[Tensor], Tensor] | None
 Marks = npt.NDArray[np.bool_]
+Labels = npt.NDArray[np.int64]
+UNASKED = -1
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Answers:
     them."""
     cells: tuple[float | None, ...]
     """On the test images of each evaluation; None where it has not begun."""
+    confusion: tuple[tuple[int, ...], ...] = field(default=(), compare=False)
+    """Test images of each class (down) that were answered with each class (across)."""
 
 
 def evaluate(learner: Learner, stream: Stream, *, samples: int | None = None) -> Answers:
@@ -45,16 +49,21 @@ def evaluate(learner: Learner, stream: Stream, *, samples: int | None = None) ->
         raise SteradError(
             "no evaluation of the stream has begun: learn at least one batch before you evaluate"
         )
-    right, asked = _answered(
+    answered = _answered(
         learner, stream, [one for one, b in zip(evaluations, begun, strict=True) if b]
     )
-    known = np.isin(stream.dataset.test_labels, seen)
+    truth, classes = stream.dataset.test_labels, stream.dataset.classes
+    right = {look: answers == truth for look, answers in answered.items()}
+    known = np.isin(truth, seen)
     cells = (
         _share(right[one.transform][one.indices]) if b else None
         for one, b in zip(evaluations, begun, strict=True)
     )
-    counted = [right[look][asked[look] & known] for look in right]
-    return Answers(_share(np.concatenate(counted)), tuple(cells))
+    counted = [right[look][(answered[look] != UNASKED) & known] for look in right]
+    confusion = np.sum([_confusion(truth, one, classes) for one in answered.values()], axis=0)
+    return Answers(
+        _share(np.concatenate(counted)), tuple(cells), tuple(map(tuple, confusion.tolist()))
+    )
 
 
 def _has_begun(one: Evaluation, seen: npt.NDArray[np.int64], samples: int | None) -> bool:
@@ -64,18 +73,23 @@ def _has_begun(one: Evaluation, seen: npt.NDArray[np.int64], samples: int | None
 
 def _answered(
     learner: Learner, stream: Stream, evaluations: list[Evaluation]
-) -> tuple[dict[Look, Marks], dict[Look, Marks]]:
-    """Return, by transformation, which test images are answered right and which are asked."""
-    data, asked, right = stream.dataset, dict[Look, Marks](), dict[Look, Marks]()
+) -> dict[Look, Labels]:
+    """Return, by transformation, the answer to each test image, `UNASKED` where none is wanted."""
+    data, asked, answered = stream.dataset, dict[Look, Marks](), dict[Look, Labels]()
     for one in evaluations:
         marks = asked.setdefault(one.transform, np.zeros(len(data.test_labels), dtype=np.bool_))
         marks[one.indices] = True
     for look, marks in asked.items():
         wanted = np.flatnonzero(marks)
-        right[look] = np.zeros_like(marks)
-        answers = predict_all(learner, data.test_images, wanted, look)
-        right[look][wanted] = answers == data.test_labels[wanted]
-    return right, asked
+        answered[look] = np.full(len(marks), UNASKED, dtype=np.int64)
+        answered[look][wanted] = predict_all(learner, data.test_images, wanted, look)
+    return answered
+
+
+def _confusion(truth: Labels, answers: Labels, classes: int) -> Labels:
+    asked = answers != UNASKED
+    pairs = truth[asked] * classes + answers[asked]
+    return np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
 
 
 def predict_all(

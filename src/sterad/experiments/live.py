@@ -49,7 +49,7 @@ class LiveSession(Session):
         self.counts: list[list[int]] = [[]]
         """Images of each class in each stretch; the last is under way."""
         self.samples = self.stretch_right = 0
-        self.axes = None
+        self.axes = self.watch = None
         self.begin()
 
     @property

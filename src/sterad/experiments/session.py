@@ -10,6 +10,7 @@ from sterad.errors import SteradError
 from sterad.evaluation.evaluate import evaluate
 from sterad.evaluation.metrics import moments_of
 from sterad.evaluation.sphere_points import axes, sphere_points
+from sterad.experiments.loss_watch import LossWatch
 from sterad.methods import Learner
 from sterad.results.record import Moment, SphereFrame, StreamFacts
 from sterad.streams import Batch, Stream
@@ -36,6 +37,7 @@ class Session:
         self.moments_planned = self.anytime_steps | asked
         self.axes = axes(stream)
         self.frame_steps = self._frame_steps()
+        self.watch: LossWatch | None = LossWatch(stream)
         self.begin()
 
     def begin(self) -> None:
@@ -43,6 +45,8 @@ class Session:
         self.step = 0
         self.moments: list[Moment] = []
         self.frames: list[SphereFrame] = []
+        self.confusion: tuple[tuple[int, ...], ...] = ()
+        """Of the last evaluation."""
         self.asked = self.right = 0
         self.seconds = self.training_seconds = 0.0
         self.earlier_peak = 0
@@ -85,10 +89,14 @@ class Session:
         """Ask first if the protocol says so, then observe; return the loss."""
         if self.test_then_train:
             self._ask(batch)
+        if self.watch is not None:
+            self.watch.look(self.learner, self.step)
         before = time.perf_counter()
         loss = self.learner.observe(batch)
         self.training_seconds += time.perf_counter() - before
         self.step += 1
+        if self.watch is not None:
+            self.watch.note(self.learner, batch, self.step)
         if self.step in self.boundary_steps and (boundary := self.stream.boundary(self.step)):
             self.learner.boundary(boundary)
         return loss
@@ -106,6 +114,7 @@ class Session:
             return None
         samples = self.stream.samples_after(self.step)
         answers = evaluate(self.learner, self.stream, samples=samples)
+        self.confusion = answers.confusion
         counts = self.learner.memory_counts(self.stream.dataset.classes)
         moment = Moment(
             step=self.step,
@@ -146,6 +155,8 @@ class Session:
             "step": self.step,
             "moments": [dataclasses.asdict(moment) for moment in self.moments],
             "frames": [dataclasses.asdict(frame) for frame in self.frames],
+            "confusion": self.confusion,
+            "losses": [] if self.watch is None else self.watch.losses,
             "asked": self.asked,
             "right": self.right,
             "seconds": self.elapsed,
@@ -159,6 +170,9 @@ class Session:
         self.step, self.asked, self.right = state["step"], state["asked"], state["right"]
         self.moments = [Moment(**moment) for moment in state["moments"]]
         self.frames = [SphereFrame(**frame) for frame in state["frames"]]
+        self.confusion = state.get("confusion", ())  # checkpoints of earlier versions have none
+        if self.watch is not None:
+            self.watch.losses = list(state.get("losses", ()))
         self.seconds, self.training_seconds = state["seconds"], state["training_seconds"]
         self.earlier_peak = state["peak_memory_bytes"]
         self.started = time.perf_counter()

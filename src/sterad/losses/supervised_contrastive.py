@@ -9,14 +9,22 @@ With a label of its own for each image, shared by its two views, it is the loss 
 et al., ICML 2020, https://arxiv.org/abs/2002.05709).
 """
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
 
-def supervised_contrastive_loss(z: Tensor, labels: Tensor, temperature: float = 0.07) -> Tensor:
+def supervised_contrastive_loss(
+    z: Tensor,
+    labels: Tensor,
+    temperature: float = 0.07,
+    reduction: Literal["mean", "none"] = "mean",
+) -> Tensor:
     """Return the mean of loss_i over the rows that have another row of their label, 0 without any.
 
     z: (n, d) unit rows, all views of all images; labels: (n,). Memory grows with n², not with d.
+    With reduction none: (n,), 0 for a row that has no other of its label.
 
     >>> z = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     >>> supervised_contrastive_loss(z, torch.tensor([4, 4, 7]), temperature=1.0)  # log(1 + 1/e)
@@ -30,4 +38,6 @@ def supervised_contrastive_loss(z: Tensor, labels: Tensor, temperature: float = 
     positive = (labels[:, None] == labels) & ~itself
     count = positive.sum(dim=1)
     pulled = torch.where(positive, log_shares, 0).sum(dim=1) / count.clamp_min(1)
+    if reduction == "none":
+        return -pulled
     return -pulled.sum() / (count > 0).sum().clamp_min(1)

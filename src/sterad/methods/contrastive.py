@@ -6,6 +6,7 @@ teacher is followed by the angle: the distance is the mean of 1 - cosine of both
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -13,7 +14,6 @@ from torch import Tensor
 from sterad.losses.supervised_contrastive import supervised_contrastive_loss
 from sterad.methods.learner import check_positive
 from sterad.methods.replay import Replay, ReplayConfig
-from sterad.streams import Batch
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,11 @@ class Contrastive(Replay):
         """Return the projection's width."""
         return self.config.projection
 
-    def contrast(self, batch: Batch) -> Tensor:
-        """Return the mean contrastive loss of everything shown of a batch."""
-        z, labels = self.representations(batch)
-        return supervised_contrastive_loss(z, labels, self.config.temperature)
+    def contrast(
+        self, z: Tensor, labels: Tensor, reduction: Literal["mean", "none"] = "mean"
+    ) -> Tensor:
+        """Return the contrastive loss of z: (n, d) unit rows."""
+        return supervised_contrastive_loss(z, labels, self.config.temperature, reduction)
 
     def distance(self, taught: Tensor, learnt: Tensor) -> Tensor:
         """Return the mean of 1 - cosine between the teacher's projections and these."""

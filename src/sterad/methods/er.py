@@ -43,4 +43,7 @@ class ER(Replay):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean cross-entropy of everything shown of both batches."""
-        return F.cross_entropy(*self.outputs(Batch.joined(retrieved, batch)))
+        p, labels = self.outputs(Batch.joined(retrieved, batch))
+        if self.watching:
+            self.watched = F.cross_entropy(p.detach(), labels, reduction="none"), labels
+        return F.cross_entropy(p, labels)

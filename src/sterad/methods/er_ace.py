@@ -2,7 +2,7 @@
 
 Lucas Caccia, Rahaf Aljundi, Nader Asadi, Tinne Tuytelaars, Joelle Pineau, Eugene Belilovsky: New
 Insights on Reducing Abrupt Representation Change in Online Continual Learning. ICLR 2022,
-https://arxiv.org/abs/2203.03798
+https://arxiv.org/abs/2104.05025
 
 For each stream batch B:
   1. retrieve M from memory, which is empty at first;

@@ -25,7 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.errors import SteradError
-from sterad.losses.posterior import likelihood_loss, posterior_loss
+from sterad.losses.posterior import Reduction, likelihood_loss, posterior_loss
 from sterad.methods.head_retraining import HeadRetraining, HeadRetrainingConfig
 from sterad.methods.learner import check_positive
 from sterad.methods.problem import Problem
@@ -71,12 +71,11 @@ class FixedDirections(HeadRetraining):
     def __init__(self, config: FixedDirectionsConfig, problem: Problem) -> None:
         """Check what only this family has."""
         check_positive(config, "variance")
-        wants = {"nearest-direction": config.classifier == "nearest-direction"}
-        wants |= {"norm_all": config.norm_all, "a teacher": config.teacher != "none"}
-        if config.directions != "basis" and any(wants.values()):
+        asks = (config.norm_all, config.teacher != "none", config.classifier == self.instant)
+        if config.directions != "basis" and any(asks):
             raise SteradError(
-                f"directions={config.directions} exist for the classes of a batch only, and "
-                f"{next(k for k, v in wants.items() if v)} asks for all: use directions=basis"
+                f"directions={config.directions} exist for the classes of a batch only: norm_all, "
+                "a teacher and nearest-direction ask for those of all, so use directions=basis"
             )
         super().__init__(config, problem)
 
@@ -87,17 +86,19 @@ class FixedDirections(HeadRetraining):
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the loss summed over images and views."""
         z, labels = self.representations(Batch.joined(retrieved, batch))
+        if self.watching:
+            self.watched = self.objective(z.detach(), labels, "none"), labels
         return self.objective(z, labels)
 
-    def objective(self, z: Tensor, labels: Tensor) -> Tensor:
-        """Return the summed loss of z: (n, d) unit rows."""
-        directions = None
+    def objective(self, z: Tensor, labels: Tensor, reduction: Reduction = "sum") -> Tensor:
+        """Return the loss of z: (n, d) unit rows."""
+        means, log_density = None, self.log_density
         if (form := MOVING.get(self.config.directions)) is not None:
-            directions = moving_means(z, labels, self.network.outputs, form)
+            means = moving_means(z, labels, self.network.outputs, form)
         if self.config.objective == "likelihood":
-            return likelihood_loss(z, labels, self.log_density, directions)
+            return likelihood_loss(z, labels, log_density, means, reduction)
         classes = self.seen.to(z.device) if self.config.norm_all else None
-        return posterior_loss(z, labels, self.log_density, directions, classes)
+        return posterior_loss(z, labels, log_density, means, classes, reduction=reduction)
 
     def log_density(self, cosine: Tensor) -> Tensor:
         """Return the law's log-density at a cosine from the direction."""

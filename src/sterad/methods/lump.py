@@ -72,7 +72,8 @@ class LUMP(Contrastive):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean SimCLR loss: each mixture is a class of its own."""
-        return self.contrast(Batch(self.mixed(retrieved.x, batch.x), torch.arange(len(batch))))
+        mixtures = Batch(self.mixed(retrieved.x, batch.x), torch.arange(len(batch)))
+        return self.contrast(*self.representations(mixtures))
 
     def mixed(self, old: Tensor, new: Tensor) -> Tensor:
         """Return λ new + (1 - λ) old, where old images that are too few serve again."""

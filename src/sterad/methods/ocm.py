@@ -1,7 +1,7 @@
 """OCM: keep all that the features say of the images, not only what the task at hand needs.
 
 Yiduo Guo, Bing Liu, Dongyan Zhao: Online Continual Learning through Mutual Information
-Maximization. ICML 2022
+Maximization. ICML 2022, https://proceedings.mlr.press/v162/guo22g.html
 
 R(x) are sixteen rotated variants of x, each a class of its own; f are unit features, u unit
 representations by a linear head; s is a random slice of f as wide as u; S = u sᵀ + u uᵀ over

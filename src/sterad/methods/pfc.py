@@ -11,7 +11,7 @@ The steps are those of ER; the network is another one:
   3. mean cross-entropy over all C classes, also those to come.
 
 C must be known beforehand: the simplex cannot grow, as one more vertex moves all others. The AAAI
-2024 code released no configuration: optimiser and augmentation are ER's, by our choice.
+2024 code released no configuration: the step size is our choice, by studies/grid-pfc.toml.
 """
 
 from dataclasses import dataclass, replace
@@ -31,8 +31,10 @@ PREACTIVATED = {"resnet18": "preact-resnet18"}
 
 @dataclass(frozen=True)
 class PFCConfig(ERConfig):
-    """ER's settings, as none were released."""
+    """ER's settings with the step size that a grid found, as none were released."""
 
+    lr: float = 0.1
+    momentum: float = 0.0
     preactivation: bool = True
     """Take the pre-activation ResNet-18 where the protocol says resnet18; others stay."""
 

@@ -41,4 +41,7 @@ class SCR(Contrastive):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean supervised contrastive loss of both batches together."""
-        return self.contrast(Batch.joined(retrieved, batch))
+        z, labels = self.representations(Batch.joined(retrieved, batch))
+        if self.watching:
+            self.watched = self.contrast(z.detach(), labels, "none"), labels
+        return self.contrast(z, labels)

@@ -1,4 +1,4 @@
-"""Tables of mean ± standard deviation over seeds, for the terminal and for Markdown."""
+"""Tables of mean ± standard deviation over seeds, marked where differences are real."""
 
 import difflib
 import re
@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sterad.errors import SteradError
-from sterad.results.grouping import Label, Layout, lay_out
+from sterad.results.comparison import RULE, Seeds, Standing, standing
+from sterad.results.grouping import Label, Layout, lay_out, spell
 from sterad.results.record import METRICS, RunRecord
-from sterad.results.statistics import Summary, summarise
+from sterad.results.statistics import Summary, ranks, summarise
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 HEADLINE = "final_average_accuracy"
 DASH = "–"
+LOWER_IS_BETTER = ("average_forgetting", "average_forgetting_released")
+UPPER_BOUND = "joint"
+"""The method that sees everything at once: it stands in the tables and competes with nobody."""
 _REMARKS = {
     "final_average_accuracy": "after the last image: mean over tasks, or over all test images "
     "where tasks have no announced end",
@@ -27,14 +31,27 @@ _REMARKS = {
 }
 
 
+Rows = tuple[tuple[Label, tuple[Summary | None, ...]], ...]
+
+
 @dataclass(frozen=True)
 class MetricTable:
     """One metric of every group of runs."""
 
     metric: str
     columns: tuple[Label, ...]
-    rows: tuple[tuple[Label, tuple[Summary | None, ...]], ...]
+    rows: Rows
     """A method and its cells; None where nothing was run or the metric does not exist."""
+
+    standings: tuple[Standing, ...] = ()
+    """How the methods of each column stand to one another."""
+    ranks: tuple[float | None, ...] = ()
+    """Mean place of each row over the columns, among those that were run in all of them; empty
+    where there are not two columns and two such rows."""
+
+    def mark(self, row: int, column: int) -> str:
+        """Return best, second or nothing."""
+        return self.standings[column].mark(row) if self.standings else ""
 
     @property
     def title(self) -> str:
@@ -50,6 +67,28 @@ class MetricTable:
     def empty(self) -> bool:
         """Whether no run has the metric."""
         return all(cell is None for _, cells in self.rows for cell in cells)
+
+    @property
+    def footnotes(self) -> tuple[str, ...]:
+        """What the marks and ranks mean, and why there are none where there are none."""
+        notes = [RULE + "."] if any(one.comparisons for one in self.standings) else []
+        reasons: dict[str, list[str]] = {}
+        for column, one in zip(self.columns, self.standings, strict=False):
+            if one.unmarked:
+                reasons.setdefault(one.unmarked, []).append(column.text)
+        for reason, names in reasons.items():
+            everywhere = len(names) == len(self.columns)
+            where = "" if everywhere else f" in {'; '.join(names)}"
+            notes.append(f"Nothing is marked{where}: {reason}.")
+        if any(_bounds(label) for label, _ in self.rows):
+            notes.append(f"{UPPER_BOUND} is an upper bound and takes no part in the comparison.")
+        if self.ranks:
+            notes.append("Rank: mean place over the columns, among methods run in all of them.")
+        return tuple(notes)
+
+
+def _bounds(label: Label) -> bool:
+    return label.parts[0] == UPPER_BOUND
 
 
 def title(metric: str) -> str:
@@ -72,7 +111,36 @@ def metric_table(layout: Layout, metric: str = HEADLINE) -> MetricTable:
         (label, tuple(_summary(layout.cell(row, column), metric) for column in columns))
         for row, label in enumerate(layout.rows)
     )
-    return MetricTable(metric, layout.columns, rows)
+    standings = tuple(
+        standing([_seeds(layout, row, column, metric) for row in range(len(rows))], _rises(metric))
+        for column in columns
+    )
+    return MetricTable(metric, layout.columns, rows, standings, _average_ranks(rows, metric))
+
+
+def _rises(metric: str) -> bool:
+    return metric not in LOWER_IS_BETTER
+
+
+def _seeds(layout: Layout, row: int, column: int, metric: str) -> Seeds | None:
+    if _bounds(layout.rows[row]):
+        return None
+    found = {spell(r.config.get("seed")): getattr(r, metric) for r in layout.cell(row, column)}
+    return {seed: value for seed, value in found.items() if value is not None}
+
+
+def _average_ranks(rows: Rows, metric: str) -> tuple[float | None, ...]:
+    sign = 1 if _rises(metric) else -1
+    means = {
+        row: [sign * cell.mean for cell in cells if cell is not None]
+        for row, (label, cells) in enumerate(rows)
+        if None not in cells and not _bounds(label)
+    }
+    places = [ranks(column) for column in zip(*means.values(), strict=True)]
+    if len(means) < 2 or len(places) < 2:
+        return ()
+    found = dict(zip(means, zip(*places, strict=True), strict=True))
+    return tuple(summarise(found[row]).mean if row in found else None for row in range(len(rows)))
 
 
 def _summary(records: Iterable[RunRecord], metric: str) -> Summary | None:
@@ -111,11 +179,31 @@ def markdown_table(records: Iterable[RunRecord], metric: str = HEADLINE) -> str:
 
 def markdown(table: MetricTable) -> str:
     """Write a table in Markdown, one row per method."""
-    lines = [["method", *(column.text for column in table.columns)]]
-    lines += [[label.text, *map(write, cells)] for label, cells in table.rows]
-    written = ["| " + " | ".join(map(_harmless, line)) + " |" for line in lines]
-    written.insert(1, "|:--|" + "--:|" * len(table.columns))
-    return "\n".join(written) + "\n"
+    lines = [["method", *(_harmless(column.text) for column in table.columns)]]
+    for row, (label, cells) in enumerate(table.rows):
+        written = [
+            _MARKDOWN[table.mark(row, column)].format(write(cell))
+            for column, cell in enumerate(cells)
+        ]
+        lines.append([_harmless(label.text), *written])
+    if table.ranks:
+        for line, text in zip(lines, ["rank", *map(write_rank, table.ranks)], strict=True):
+            line.append(text)
+    rows = ["| " + " | ".join(line) + " |" for line in lines]
+    rows.insert(1, "|:--|" + "--:|" * (len(lines[0]) - 1))
+    return "\n".join(rows) + "\n"
+
+
+_MARKDOWN = {"best": "**{}**", "second": "<ins>{}</ins>", "": "{}"}
+
+
+def write_rank(rank: float | None) -> str:
+    """Write an average rank.
+
+    >>> write_rank(1.5), write_rank(None)
+    ('1.5', '–')
+    """
+    return DASH if rank is None else f"{rank:.1f}"
 
 
 def _harmless(text: str) -> str:
@@ -128,10 +216,21 @@ def terminal_table(records: Iterable[RunRecord], metric: str = HEADLINE) -> "Tab
     from rich.text import Text
 
     table = metric_table(lay_out(records), metric)
-    shown = Table(title=Text(table.title), caption=Text(table.remark))
+    caption = "\n".join([f"{table.remark}.", *table.footnotes])
+    shown = Table(title=Text(table.title), caption=Text(caption))
     shown.add_column("method")
     for column in table.columns:
         shown.add_column(Text("\n".join(column.parts)), justify="right", no_wrap=True)
-    for label, cells in table.rows:
-        shown.add_row(Text(label.text), *(Text(write(cell)) for cell in cells))
+    if table.ranks:
+        shown.add_column("rank", justify="right")
+    for row, (label, cells) in enumerate(table.rows):
+        written = [
+            Text(write(cell), style=_TERMINAL[table.mark(row, column)])
+            for column, cell in enumerate(cells)
+        ]
+        place = [Text(write_rank(table.ranks[row]))] if table.ranks else []
+        shown.add_row(Text(label.text), *written, *place)
     return shown
+
+
+_TERMINAL = {"best": "bold", "second": "underline", "": ""}

@@ -63,6 +63,8 @@ def _flaw(record: RunRecord) -> str | None:
         named <= set(range(classes))
     ):
         return f"it speaks of classes beyond its {classes}"
+    if record.confusion and {len(record.confusion), *map(len, record.confusion)} != {classes}:
+        return f"its confusion has not the {classes} rows and columns of its classes"
     return _unfit_number(record, [cell for row in rows for cell in row])
 
 
@@ -73,6 +75,8 @@ def _unfit_number(record: RunRecord, cells: list[float | None]) -> str | None:
             return f"{name} is {value!r}"
     always = [record.seconds, record.images_per_second, record.peak_memory_bytes]
     always += [moment.accuracy for moment in record.moments]
+    always += [number for watched in record.losses for number in watched]
+    always.append(sum(map(sum, record.confusion)))  # thousands of counts: one look, not each
     if None in always or not all(_fit(value) for value in (*always, *cells)):
         return "a cost or an accuracy is not a finite number"
     return None

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 from sterad.errors import SteradError
 
 SCHEMA = 1
+"""Rises when a field changes its meaning or goes. A field that is added has a default and leaves it
+as it is, so that older records still read; this sterad refuses fields that it does not know."""
+_NUMBERS = re.compile(r"\[\n([-\d.e+,\snul]*)\]")  # a list of numbers and nulls alone
 METRICS = (
     "final_average_accuracy",
     "average_forgetting",
@@ -109,17 +113,23 @@ class RunRecord:
     images_per_step: float = 0.0
     """Images pushed through the network per stream batch, all views counted; what is trained at
     consolidations is not."""
+    confusion: tuple[tuple[int, ...], ...] = ()
+    """At the end: test images of each class (down) that were answered with each class (across)."""
+    losses: tuple[tuple[int, float, float], ...] = ()
+    """Watched steps with the mean training loss of the classes of the task at hand and of those of
+    earlier tasks; empty for a method without a loss a row."""
     sphere: SpherePicture | None = None
     schema: int = field(default=SCHEMA)
 
     def metrics(self) -> dict[str, Any]:
         """Return all that two runs of one config under one execution must share, bit for bit."""
-        shared = (*METRICS, "accuracy_matrix", "moments", "stream", "sphere", "evaluations")
-        return {name: getattr(self, name) for name in shared}
+        shared = ("accuracy_matrix", "moments", "stream", "sphere", "evaluations", "confusion")
+        return {name: getattr(self, name) for name in (*METRICS, *shared, "losses")}
 
     def to_json(self) -> str:
-        """Return the text of `record.json`; Python writes floats so that they read back equal."""
-        return json.dumps(dataclasses.asdict(self), indent=1, allow_nan=False) + "\n"
+        """Return the text of `record.json`, a row of numbers a line; floats read back equal."""
+        text = json.dumps(dataclasses.asdict(self), indent=1, allow_nan=False)
+        return _NUMBERS.sub(lambda row: "[" + " ".join(row[1].split()) + "]", text) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes, source: str = "the record") -> "RunRecord":
@@ -135,6 +145,11 @@ class RunRecord:
             raise SteradError(
                 f"{source} has schema {schema!r} and this sterad reads {SCHEMA}: "
                 "use the sterad that wrote it, or run again"
+            )
+        if unknown := sorted(set(raw) - {one.name for one in dataclasses.fields(cls)}):
+            raise SteradError(
+                f"{source} has fields that this sterad does not know ({', '.join(unknown)}), so a "
+                "newer one wrote it: use that one; the record stays as it is"
             )
         try:
             return _from_plain(cls, raw)

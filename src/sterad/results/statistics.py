@@ -1,10 +1,14 @@
-"""Mean and spread over seeds, as pure functions of numbers."""
+"""Mean, spread, interval and ranks over seeds, as pure functions of numbers."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sterad.errors import SteradError
+from sterad.results.student_t import quantile
+
+CONFIDENCE = 0.95
+"""How often an interval of ours covers the true mean."""
 
 
 @dataclass(frozen=True)
@@ -15,6 +19,13 @@ class Summary:
     std: float | None
     """Sample standard deviation (divisor n - 1); None for a single value, which has no spread."""
     n: int
+
+    @property
+    def margin(self) -> float | None:
+        """Half the width of the t-interval of the mean: t s / √n with n - 1 degrees of freedom."""
+        if self.std is None:
+            return None
+        return quantile(CONFIDENCE, self.n - 1) * self.std / math.sqrt(self.n)
 
 
 def summarise(values: Iterable[float]) -> Summary:
@@ -33,3 +44,14 @@ def summarise(values: Iterable[float]) -> Summary:
         return Summary(mean, None, 1)
     squares = math.fsum((value - mean) ** 2 for value in known)
     return Summary(mean, math.sqrt(squares / (len(known) - 1)), len(known))
+
+
+def ranks(values: Sequence[float]) -> tuple[float, ...]:
+    """Return the place of each value, 1 for the largest; equal values share the mean of theirs.
+
+    >>> ranks([0.5, 0.9, 0.5, 0.1])
+    (2.5, 1.0, 2.5, 4.0)
+    """
+    above = [sum(other > value for other in values) for value in values]
+    level = [sum(other == value for other in values) for value in values]
+    return tuple(a + (n + 1) / 2 for a, n in zip(above, level, strict=True))

@@ -28,6 +28,7 @@ def check_method(method: str | type[Learner], config: Any = None) -> None:
     check_answering_does_not_teach(made, _stream("clear"))
     check_answers_are_seen(made)
     check_batch_of_one(made)
+    check_device(made, _stream("clear"))
 
 
 class _Maker:
@@ -36,9 +37,11 @@ class _Maker:
     def __init__(self, cls: type[Learner], config: Any) -> None:
         self.cls, self.config = cls, cls.Config() if config is None else config
 
-    def __call__(self, stream: Stream, seed: int = 0) -> Learner:
+    def __call__(self, stream: Stream, seed: int = 0, device: str = "cpu") -> Learner:
         announced = bool(stream.boundary_steps)
-        problem = Problem((1, 8, 8), 4, CAPACITY, width=2, seed=seed, announced=announced)
+        problem = Problem(
+            (1, 8, 8), 4, CAPACITY, width=2, seed=seed, device=device, announced=announced
+        )
         return self.cls(self.config, problem)
 
 
@@ -152,6 +155,23 @@ def check_batch_of_one(made: _Maker) -> None:
         learner.observe(Batch(batch.x[at : at + 1], batch.y[at : at + 1]))
     learner.consolidate()
     assert len(learner.predict(batch.x[:1])) == 1, "predict must give one label an image"
+
+
+def check_device(made: _Maker, stream: Stream) -> None:
+    """Learn on the meta device, which holds no numbers: no tensor may have stayed elsewhere.
+
+    A method that needs a number to go on, the sign of a product say, is followed up to there.
+    """
+    learner = made(stream, device="meta")
+    try:
+        _follow(learner, stream, 0, len(stream))
+        learner.consolidate()
+        learner.predict(stream.batch(0).x)
+    except (NotImplementedError, RuntimeError) as error:
+        if isinstance(error, NotImplementedError) or "item()" in str(error):
+            return
+        message = f"on the device 'meta': {error}; is there a device in the code?"
+        raise AssertionError(message) from error
 
 
 def same(first: Any, second: Any) -> bool:

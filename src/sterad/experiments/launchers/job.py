@@ -98,3 +98,12 @@ def attempted(job: Job, sinks: Sequence[Sink] = ()) -> Outcome:
         trace.parent.mkdir(parents=True, exist_ok=True)
         trace.write_text(traceback.format_exc())
         return Outcome(job, error=f"{type(error).__name__}: {error}; see {str(trace)!r}")
+
+
+def finished(job: Job) -> Outcome:
+    """Return what a job left on this machine's disk."""
+    try:
+        record = RunDirectory(job.out, job.id).read_record()
+    except SteradError as error:
+        return Outcome(job, error=str(error))
+    return Outcome(job, record, None if record else "it ended without a record")

@@ -1,0 +1,78 @@
+from pathlib import Path
+
+import pytest
+
+from sterad.errors import SteradError
+from sterad.experiments.tuned import read_tuned, tuned_files, tuned_values
+from sterad.methods import METHODS
+
+RELEASED = ("agd-fd", "vmf-fd", "scr", "er", "er-ace", "derpp", "agem", "dvc", "ocm", "gdumb")
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def written(text: str, name: str = "mine") -> str:
+    folder = Path("studies") / "best"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.toml").write_text(text)
+    return name
+
+
+def test_every_method_has_values_on_every_dataset_of_the_paper() -> None:
+    assert {"cifar10", "cifar100", "tiny-imagenet", "digits"} <= set(tuned_files())
+    for name in ("cifar10", "cifar100", "tiny-imagenet"):
+        found = read_tuned(name)
+        assert set(found) == set(METHODS)
+        assert all(found[method].source.startswith("released") for method in RELEASED)
+        assert all("our choice" in found[m].source for m in METHODS if m not in RELEASED)
+
+
+def test_the_released_values() -> None:
+    assert tuned_values("cifar100", "er") == {
+        "optimiser": "sgd",
+        "lr": 0.01,
+        "momentum": 0.9,
+        "weight_decay": 1e-4,
+        "recipe": "full",
+    }
+    assert tuned_values("cifar100", "vMF_FD")["variance"] == 0.14
+    weights = {name: tuned_values(name, "dvc")["consistency"] for name in ("cifar10", "cifar100")}
+    assert weights == {"cifar10": 2.0, "cifar100": 4.0}
+    assert tuned_values("tiny-imagenet", "dvc")["consistency"] == 4.0
+
+
+def test_a_file_of_the_working_folder_hides_ours_and_may_be_like_another() -> None:
+    written('like = "cifar10"\n[er]\nsource = "me"\nlr = 0.5', "digits")
+    assert tuned_values("digits", "er") == {"lr": 0.5}
+    assert tuned_values("digits", "dvc")["consistency"] == 2.0
+    assert tuned_values("studies/best/digits.toml", "er") == {"lr": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[er]\nsource = "me"\nlearning = 1', "unknown field 'learning' in .er. of .*mine.toml"),
+        ('[er]\nsource = "me"\nmomentm = 1', "did you mean 'momentum'"),
+        ('[er]\nsource = "me"\nlr = "x"', "in .er. of .*mine.toml': lr = 'x' is a str"),
+        ("[er]\nlr = 0.1", "has no source: say where its values are from"),
+        ('[err]\nsource = "me"', "unknown method 'err'"),
+        ("er = 1", "er = 1 in .*mine.toml. is not the table of a method"),
+        ('like = "nobody"', "no tuned values are called 'nobody': known are .*cifar100"),
+        ('like = "mine"', "like each other in a ring"),
+        ("like = 3", "like = 3 is a int"),
+        ("[er", "are not TOML"),
+        ("", "'mine' has no tuned values for 'er'"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_words(text: str, said: str) -> None:
+    written(text)
+    with pytest.raises(SteradError, match=said):
+        tuned_values("mine", "er")
+
+
+def test_a_path_that_is_not_there() -> None:
+    with pytest.raises(SteradError, match=r"cannot read the tuned values 'no.toml': No such file"):
+        tuned_values("no.toml", "er")
