@@ -3,8 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from sterad.paper.claims import Claim, claims, comparisons
-from sterad.paper.numbers import numbers
-from sterad.paper.points import Point, point_of, points_of
+from sterad.paper.points import Point, paper_points, points_of
 from sterad.results.record import RunRecord
 
 Make = Callable[..., RunRecord]
@@ -12,7 +11,7 @@ CLEAR = {"dataset": "cifar100", "stream": "clear", "memory": 5000}
 
 
 def papers() -> list[Point]:
-    return [point_of(number) for number in numbers() if not number.quoted]
+    return list(paper_points())
 
 
 def claim(start: str) -> Claim:

@@ -83,6 +83,7 @@ def test_a_claim_on_another_protocol_says_so(make: Make) -> None:
     assert other.errors == pytest.approx(-(2**0.5))
     assert other.ours.startswith("1 of 2 comparisons with er, scr in favour; the weakest: agd-fd")
     assert set(other.protocol.split(", ")) == {
+        "cifar100",
         "image size 16 (paper 32)",
         "per class 50 (paper 500)",
         "width 20 (paper 64)",
@@ -93,9 +94,23 @@ def test_a_claim_on_another_protocol_says_so(make: Make) -> None:
 def test_settings_that_were_not_released_are_named_in_a_claim(make: Make) -> None:
     er = AGD | {"method": "er"}
     runs = [make(AGD, 50.0), make(er, 40.0, **{"method.lr": 0.5})]
-    (one,) = judged(verdicts(runs), "With clear boundaries and many")
-    assert (one.outcome, one.errors) == ("holds", None), "single runs have no standard error"
-    assert one.protocol == "er lr 0.5 (paper 0.01)"
+    in_paper, other = judged(verdicts(runs), "With clear boundaries and many")
+    assert (in_paper.outcome, in_paper.ours) == ("not run", "")
+    assert (other.outcome, other.errors) == ("holds", None), "single runs have no standard error"
+    assert other.protocol == "cifar100, er lr 0.5 (paper 0.01)"
+
+
+def test_a_claim_holds_only_if_all_of_it_was_run(make: Make) -> None:
+    rivals = {"er": 40.0, "scr": 41.0}
+    some = [make(AGD | {"method": m}, a) for m, a in (rivals | {"agd-fd": 50.0}).items()]
+    (one,) = judged(verdicts(some), "With clear boundaries and many")
+    assert one.outcome == "not run"
+    assert one.ours.startswith("2 of 2 comparisons with er, scr in favour")
+    (one,) = judged(verdicts([*some, make(AGD | {"method": "ocm"}, 51.0)]), "With clear bound")[:1]
+    assert one.outcome == "does not hold", "one comparison is enough to refute it"
+    every = [n for n in numbers() if not n.quoted and n.table.number < 3]
+    everything = [make(dict(n.settings), n.mean + s, s) for n in every for s in (-1, 1)]
+    assert [v.outcome for v in judged(verdicts(everything), "With clear")] == ["holds", "holds"]
 
 
 def test_validation_runs_decide_nothing(make: Make) -> None:

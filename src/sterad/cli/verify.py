@@ -47,7 +47,7 @@ def _table(shown: Sequence[Verdict]) -> Table:
     table = Table("from", "the paper says", "our runs say", "verdict", show_lines=True)
     table.columns[0].no_wrap = True
     for one in shown:
-        style = "green" if one.outcome == "holds" else "red"
+        style = {"holds": "green", "does not hold": "red"}.get(one.outcome, "dim")
         says = one.subject if one.kind == "claim" else f"{one.subject}: {one.paper}"
         verdict = f"[{style}]{by_how_much(one)}[/]\n{protocol_of(one)}"
         table.add_row(one.where, says, one.ours, verdict)
@@ -63,7 +63,7 @@ def _print_absent(found: Sequence[Verdict], others: Sequence[OtherProtocol], out
             command = study_command(studies[where], out) if where in studies else one.command
             absent.setdefault((where, command), Counter())[one.kind] += 1
     for (where, command), counts in absent.items():
-        told = " and ".join(f"{count} {kind}s" for kind, count in counts.items())
+        told = " and ".join(f"{count} {kind}{'s' * (count > 1)}" for kind, count in counts.items())
         print(f"{where}, {told} not run: {command}")
     for other in others:
         print(f"another protocol, {other.runs} runs on {other.where}: {', '.join(other.differs)}")

@@ -49,7 +49,8 @@ def estimate(config: RunConfig, records: Sequence[RunRecord]) -> Estimate:
     >>> estimate(RunConfig.of(dataset="cifar100", method="er", memory=5000), []).basis
     '3.9e+05 images at 26.0 ms, nominal for two cores, scaled by multiplications'
     """
-    twins = [one.seconds for one in records if _unseeded(one.config) == _unseeded(config.plain())]
+    mine = _unseeded(config.plain())
+    twins = [one.seconds for one in records if _unseeded(one.config) == mine]
     if twins:
         return Estimate(statistics.median(twins), f"other seeds of it: {len(twins)} finished")
     size = size_of(config.dataset.fields, config.dataset.name)
@@ -135,7 +136,7 @@ def _side(dataset: Mapping[str, Any]) -> int | None:
 
 @cache
 def multiplications(encoder: str, shape: tuple[int, ...], width: int) -> int:
-    """Count the multiplications of an encoder for one input, without computing any of them.
+    """Count the multiplications of an encoder for one input.
 
     >>> round(multiplications("resnet18", (3, 32, 32), 64) / 1e6)
     555
@@ -146,10 +147,10 @@ def multiplications(encoder: str, shape: tuple[int, ...], width: int) -> int:
         weight = layer.get_parameter("weight")
         counts.append(out.numel() * weight[0].numel())
 
-    with torch.device("meta"), torch.no_grad():
+    with torch.random.fork_rng([]), torch.inference_mode():
         network = ENCODERS[encoder](shape, width).eval()
         for layer in network.modules():
             if isinstance(layer, nn.Conv2d | nn.Linear):
                 layer.register_forward_hook(count)
-        network(torch.empty(1, *shape))
+        network(torch.zeros(1, *shape))
     return sum(counts)

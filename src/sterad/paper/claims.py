@@ -9,7 +9,7 @@ from typing import Any
 
 from sterad.paper.numbers import numbers
 from sterad.paper.points import Point, standard_errors
-from sterad.paper.protocol import Difference, differences, expected, raw_protocol
+from sterad.paper.protocol import Difference, around, differences, expected, raw_protocol
 from sterad.results.grouping import Settings
 
 Spec = tuple[Any, ...] | str
@@ -35,7 +35,7 @@ class Claim:
     same: tuple[str, ...]
     """Fields of methods that must be equal too when methods are compared."""
     references: tuple[Settings, ...]
-    """Settings of the paper's own runs."""
+    """What stands around the methods in the paper's own runs."""
 
     def admits(self, point: Point) -> bool:
         """Say whether a point is one that the claim speaks of."""
@@ -109,9 +109,19 @@ def _claim(raw: Mapping[str, Any]) -> Claim:
         methods=methods,
         within=raw.get("within", {}),
         same=tuple(raw.get("same", ())),
-        references=tuple(expected(one) for one in [*(n.settings for n in mine), *own]),
+        references=_distinct(raw["axis"], [*(number.settings for number in mine), *own]),
         **spec,
     )
+
+
+def asked(axis: str) -> tuple[str, ...]:
+    """Return the settings that a question along an axis leaves open."""
+    return ("stream.name", "stream.scale") if axis == "stream.name" else (axis,)
+
+
+def _distinct(axis: str, settings: Sequence[Mapping[str, Any]]) -> tuple[Settings, ...]:
+    found = [around(expected(one), asked(axis)) for one in settings]
+    return tuple({frozenset(one.items()): one for one in found}.values())
 
 
 def _tables(numbers: Sequence[int]) -> str:
@@ -134,7 +144,7 @@ def comparisons(claim: Claim, points: Sequence[Point]) -> tuple[Comparison, ...]
     return tuple(
         Comparison(*pair)
         for values in groups.values()
-        for pair in claim.pairs({v: min(found, key=_oddness) for v, found in values.items()})
+        for pair in claim.pairs({v: _plainest(found) for v, found in values.items()})
     )
 
 
@@ -142,14 +152,16 @@ def _rest(claim: Claim, point: Point) -> frozenset[Any]:
     def equal(path: str) -> bool:
         if claim.axis == "method.name":
             return path in claim.same or not path.startswith("method.")
-        return path != claim.axis and (claim.axis, path) != ("stream.name", "stream.scale")
+        return path not in asked(claim.axis)
 
     return frozenset((path, value) for path, value in point.settings.items() if equal(path))
 
 
-def _oddness(point: Point) -> tuple[int, int, str]:
-    # Of several settings of one method, the released ones; never those that came out best.
-    return len(method_differences(point)), -point.n, str(point.settings)
+def _plainest(found: Sequence[Point]) -> Point:
+    """Return the point whose method is nearest to the released one, never the one that did best."""
+    if len(found) == 1:
+        return found[0]
+    return min(found, key=lambda p: (len(method_differences(p)), -p.n, str(p.settings)))
 
 
 def method_differences(point: Point) -> tuple[Difference, ...]:

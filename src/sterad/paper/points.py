@@ -3,8 +3,9 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
-from sterad.paper.numbers import Number
+from sterad.paper.numbers import Number, numbers
 from sterad.paper.protocol import essential, expected
 from sterad.results.grouping import Settings
 from sterad.results.record import RunRecord
@@ -48,6 +49,12 @@ def _point(settings: Settings, found: dict[int, RunRecord]) -> Point:
 def point_of(number: Number) -> Point:
     """Return a number of the paper as a point."""
     return Point(expected(number.settings), number.mean, number.std, number.runs)
+
+
+@cache
+def paper_points() -> tuple[Point, ...]:
+    """Return all numbers of the paper that runs can be held against, as points."""
+    return tuple(point_of(number) for number in numbers() if not number.quoted)
 
 
 def standard_errors(first: Point, second: Point) -> float | None:

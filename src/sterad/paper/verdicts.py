@@ -1,19 +1,28 @@
 """Verdicts: every number and every claim of the paper beside our runs.
 
 A number holds if our mean and the paper's are at most two standard errors apart. A claim holds if
-every comparison that was run is in its favour; how many standard errors the weakest one has, for or
-against, stands with it. The standard error is that of `points.standard_errors`. Runs under another
-protocol are never held against a number; a claim may be judged on them, and then says so.
+all of the paper's comparisons were run and are in its favour, and does not if one is against it;
+how many standard errors the weakest one has stands with it. The standard error is that of
+`points.standard_errors`. Runs under another protocol are never held against a number; a claim may
+be judged on those comparisons that were run there, and then says so.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sterad.paper.claims import Claim, Comparison, claims, comparisons, method_differences, value_of
+from sterad.paper.claims import (
+    Claim,
+    Comparison,
+    asked,
+    claims,
+    comparisons,
+    method_differences,
+    value_of,
+)
 from sterad.paper.commands import study_command, train_command
 from sterad.paper.numbers import Number, numbers
-from sterad.paper.points import Point, point_of, points_of, standard_errors
+from sterad.paper.points import Point, paper_points, point_of, points_of, standard_errors
 from sterad.paper.protocol import around, differences, expected, nearest
 from sterad.results.grouping import words
 from sterad.results.record import RunRecord
@@ -85,24 +94,27 @@ def _of_claim(claim: Claim, points: Sequence[Point], out: str) -> list[Verdict]:
     groups: dict[str, list[Comparison]] = {"": []}
     for comparison in comparisons(claim, points):
         groups.setdefault(_protocol(claim, comparison), []).append(comparison)
-    paper = comparisons(claim, [point_of(number) for number in numbers() if not number.quoted])
-    return [_judged(claim, found, len(paper), label, out) for label, found in groups.items()]
+    paper = len(comparisons(claim, paper_points()))
+    return [_judged(claim, found, paper, label, out) for label, found in groups.items()]
 
 
 def _protocol(claim: Claim, comparison: Comparison) -> str:
-    """Return what differs from the paper's protocol around the methods, in words."""
-    asked = ("stream.name", "stream.scale") if claim.axis == "stream.name" else ()
-    ours = around(comparison.better.settings, asked)
-    apart = [differences(ours, around(paper, asked)) for paper in claim.references]
-    return ", ".join(one.text for one in nearest(apart))
+    """Name the dataset and what differs around the methods; nothing, if nothing at all differs."""
+    ours = around(comparison.better.settings, asked(claim.axis))
+    apart = [one.text for one in nearest(differences(ours, one) for one in claim.references)]
+    dataset = str(ours["dataset.name"])
+    if not apart and not _fields(claim, comparison):
+        return ""
+    return ", ".join(apart if apart and dataset in apart[0] else (dataset, *apart))
 
 
 def _judged(claim: Claim, found: list[Comparison], paper: int, label: str, out: str) -> Verdict:
     weakest = min(found, key=lambda one: one.strength, default=None)
-    against = sum(one.against for one in found)
     outcome: Outcome = "not run"
-    if found:
-        outcome = "does not hold" if against else "holds"
+    if weakest is not None and weakest.against:
+        outcome = "does not hold"
+    elif found and (label or len(found) >= paper):
+        outcome = "holds"
     fields = dict.fromkeys(text for one in found for text in _fields(claim, one))
     return Verdict(
         kind="claim",
@@ -119,12 +131,12 @@ def _judged(claim: Claim, found: list[Comparison], paper: int, label: str, out: 
 
 def _fields(claim: Claim, comparison: Comparison) -> list[str]:
     """Say which fields of the two methods are not the released ones, but for those in question."""
-    asked = {claim.axis, *claim.same, *claim.within, "method.memory_batch"}
+    open_ones = {claim.axis, *claim.same, *claim.within, "method.memory_batch"}
     return [
         f"{point.settings['method.name']} {one.text}"
         for point in (comparison.better, comparison.worse)
         for one in method_differences(point)
-        if one.path not in asked
+        if one.path not in open_ones
     ]
 
 
@@ -142,4 +154,4 @@ def _told(claim: Claim, weakest: Comparison, found: Sequence[Comparison]) -> str
 def _name(point: Point, axis: str) -> str:
     method = str(point.settings["method.name"])
     value = "" if axis == "method.name" else " " + words(axis, value_of(point, axis))
-    return f"{method}{value} {point.text}"
+    return f"{method}{value}: {point.text}"

@@ -10,9 +10,9 @@ from sterad.paper.verdicts import APART, Verdict
 RULE = (
     f"A number holds if our mean and the paper's are at most {APART:g} standard errors apart; the "
     "standard error of the difference is that of two means with pooled spread. A claim holds if "
-    "every comparison that was run is in its favour; the standard errors are those of the weakest "
-    "one. Runs under another protocol are never held against a number; a claim that is judged on "
-    "them says so."
+    "all of the paper's comparisons were run and are in its favour, and does not if one is against "
+    "it; the standard errors are those of the weakest. Runs under another protocol are never held "
+    "against a number; a claim that is judged on them says so, and on what was run there."
 )
 
 BEGIN, END = "<!-- sterad verify: begin -->", "<!-- sterad verify: end -->"
@@ -40,8 +40,10 @@ def summary(found: Iterable[Verdict]) -> str:
 
 def by_how_much(verdict: Verdict) -> str:
     """Say an outcome with its standard errors, and where noise alone may have decided it."""
+    if verdict.outcome == "not run":
+        return "not run in full" if verdict.ours else "not run"
     if verdict.errors is None:
-        return f"{verdict.outcome}, in single runs" if verdict.ours else verdict.outcome
+        return f"{verdict.outcome}, in single runs"
     size = f"{abs(verdict.errors):.1f} standard errors"
     if verdict.kind == "number":
         return f"{verdict.outcome}: {size} {'above' if verdict.errors > 0 else 'below'} the paper"
@@ -54,7 +56,7 @@ def protocol_of(verdict: Verdict) -> str:
 
     Another one is always named as such.
     """
-    return f"another protocol: {verdict.protocol}" if verdict.protocol else "the paper's"
+    return f"another protocol: {verdict.protocol}" if verdict.protocol else "the paper's protocol"
 
 
 def within(text: str, part: str) -> str | None:
@@ -96,7 +98,10 @@ def _numbers(found: Sequence[Verdict]) -> str:
 def _commands(absent: Sequence[Verdict]) -> str:
     if not absent:
         return ""
-    lines = [f"# {one.subject}: {one.paper}\n{one.command}" for one in absent]
+    asked: dict[str, list[str]] = {}
+    for one in absent:
+        asked.setdefault(one.command, []).append(f"# {one.subject} {one.paper}")
+    lines = ["\n".join((*subjects, command)) for command, subjects in asked.items()]
     title = f"<details><summary>Not run: {len(absent)}, and what would run them</summary>"
     return "\n\n".join((title, "```sh\n" + "\n".join(lines) + "\n```", "</details>"))
 
