@@ -36,6 +36,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SteradError as error:
         print(f"sterad: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        # The reader, `head` say, has gone: nothing is wrong, and nobody listens to a traceback.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         print(
             "sterad: interrupted; the same command continues from its checkpoint", file=sys.stderr

@@ -17,27 +17,18 @@ from sterad.data import Dataset
 from sterad.errors import SteradError
 from sterad.seeds import numpy_generator
 from sterad.streams.description import STREAMS
-from sterad.streams.i_blurry import per_cent
+from sterad.streams.i_blurry import IBlurry, per_cent
 from sterad.streams.ranks import random_ranks
 from sterad.streams.stream import Stream
-from sterad.streams.tasks import TaskSplit, check_tasks, home_tasks, shuffled_by_task
+from sterad.streams.tasks import check_tasks, home_tasks, shuffled_by_task
 
 Counts = npt.NDArray[np.int64]
 
 
 @STREAMS.register("si-blurry")
 @dataclass(frozen=True)
-class SiBlurry(TaskSplit):
+class SiBlurry(IBlurry):
     """Disjoint and blurry classes in tasks of random sizes; no end is announced."""
-
-    disjoint: float = 50.0
-    """Per cent of the classes that come in one task only."""
-    blur: float = 10.0
-    """Per cent of the images of all other classes that are dealt to all tasks."""
-
-    def __post_init__(self) -> None:
-        per_cent("disjoint", self.disjoint)
-        per_cent("blur", self.blur)
 
     def arrange(self, dataset: Dataset, seed: int) -> Stream:
         """Return the stream of `seed` before any long tail."""
