@@ -159,6 +159,7 @@ class OnlineClassifier:
             width=self.width,
             seed=self.seed,
             device=self.device,
+            view_threads=torch.get_num_threads() if self.device == "cpu" else 1,
         )
         return METHODS[self.method](self.config, problem)
 

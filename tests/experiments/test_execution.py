@@ -25,6 +25,14 @@ def test_nothing_chosen_is_settled_by_the_images(monkeypatch: pytest.MonkeyPatch
     assert Execution.chosen(threads=3).settled((1, 8, 8)).threads == 3
 
 
+def test_views_side_by_side_take_all_threads_of_a_processor() -> None:
+    cores = len(os.sched_getaffinity(0))
+    assert Execution().settled((1, 8, 8)).view_threads == cores
+    assert Execution(threads=3).settled((3, 32, 32)).view_threads == 3
+    assert Execution(threads=3, view_threads=1).settled((3, 32, 32)).view_threads == 1
+    assert Execution(device="cuda").settled((3, 32, 32)).view_threads == 1
+
+
 def test_the_users_word_stands_above() -> None:
     assert Execution.chosen("cpu", 3) == Execution(device="cpu", threads=3)
 
@@ -53,4 +61,5 @@ def test_it_is_plain_and_frozen() -> None:
     execution: Any = Execution(threads=1)
     with pytest.raises(AttributeError):
         execution.threads = 5
-    assert {type(value) for value in vars(execution).values()} == {str, int, bool}
+    settled = execution.settled((1, 8, 8))
+    assert {type(value) for value in vars(settled).values()} == {str, int, bool}

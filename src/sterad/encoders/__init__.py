@@ -5,6 +5,7 @@ from sterad.encoders.growth import carry_over, grow
 from sterad.encoders.heads import make_head
 from sterad.encoders.mlp import MLP
 from sterad.encoders.network import Network, build_network
+from sterad.encoders.passes import Passes
 from sterad.encoders.preact_resnet import PreactivationResNet18
 from sterad.encoders.resnet import ResNet18
 
@@ -13,6 +14,7 @@ __all__ = [
     "MLP",
     "Encoder",
     "Network",
+    "Passes",
     "PreactivationResNet18",
     "ResNet18",
     "build_network",

@@ -18,6 +18,8 @@ class Execution:
     device: str = "cpu"
     threads: int | None = None
     """Processor threads; None until the run knows its images."""
+    view_threads: int | None = None
+    """Views that go through the network side by side, with a thread each; None until then, too."""
     memory_format: str = "channels_last"
     precision: str = "float32"
     compile: bool = False
@@ -37,14 +39,17 @@ class Execution:
         return cls(device=device, threads=threads)
 
     def settled(self, input_shape: tuple[int, ...]) -> "Execution":
-        """Return the execution with the number of threads that suits inputs of a shape.
+        """Return the execution with the numbers of threads that suit inputs of a shape.
 
         Maps of small images are so small that threads wait for each other longer than they work:
-        a step of AGD-FD on digits takes 0.3 s with one thread and 0.5 s with two.
+        a step of AGD-FD on digits takes 0.3 s with one thread and 0.5 s with two. Views side by
+        side do not wait for each other: they take all the threads there are.
         """
-        if self.threads is not None:
-            return self
-        return replace(self, threads=1 if input_shape[-1] <= SMALL else cores())
+        usual = 1 if input_shape[-1] <= SMALL else cores()
+        beside = 1 if self.device != "cpu" else self.threads or cores()
+        return replace(
+            self, threads=self.threads or usual, view_threads=self.view_threads or beside
+        )
 
     def apply(self) -> None:
         """Set what torch keeps per process."""

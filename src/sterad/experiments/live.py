@@ -41,6 +41,7 @@ class LiveSession(Session):
             seed=protocol.seed,
             device=execution.device,
             channels_last=execution.memory_format == "channels_last",
+            view_threads=execution.settled(shape).view_threads or 1,
         )
         self.learner = METHODS[config.method.name](config.method.fields, problem)
         self.feed, self.waiting = feed, [first]

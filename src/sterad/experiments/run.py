@@ -51,7 +51,8 @@ def run(
         return finished
     kept = place.read_config()
     if kept is not None:
-        execution = build(Execution, kept["execution"])
+        # Runs that were begun before views went side by side had them one after the other.
+        execution = build(Execution, {"view_threads": 1} | kept["execution"])
     execution = execution or Execution.chosen()
     session = _prepared(config, execution, feed)  # what is refused here leaves no trace on disk
     execution = execution.settled(session.learner.problem.input_shape)
@@ -99,6 +100,7 @@ def prepare(config: RunConfig, execution: Execution) -> Session:
         device=execution.device,
         announced=bool(stream.boundary_steps),
         channels_last=execution.memory_format == "channels_last",
+        view_threads=execution.settled(dataset.input_shape).view_threads or 1,
     )
     learner: Learner = METHODS[config.method.name](config.method.fields, problem)
     return Session(learner, stream, config.protocol.anytime, config.protocol.test_then_train)

@@ -23,3 +23,5 @@ class Problem:
     """Whether the stream announces the ends of tasks."""
     channels_last: bool = True
     """Memory format of images and convolutions: part of the execution, not of the result's id."""
+    view_threads: int = 1
+    """Views that go through the network side by side: part of the execution as well."""

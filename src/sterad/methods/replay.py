@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from sterad.encoders import Network, build_network, carry_over, grow
+from sterad.encoders import Network, Passes, build_network, carry_over, grow
 from sterad.errors import SteradError
 from sterad.memory import Memory, Reservoir
 from sterad.methods.answering import Answering
@@ -61,6 +61,7 @@ class Replay(Answering):
         self.check_numbers()
         self.rng = {name: generator(problem.seed, name) for name in ("network", "views")}
         self.network: Network = self.make_network()
+        self.passes = Passes(problem.view_threads)
         self.optimiser = make_optimiser(config, self.network.parameters())
         self.recipe = RECIPES[config.recipe](flip=problem.flip)
         self.memory: Memory = self.make_memory()
@@ -201,9 +202,13 @@ class Replay(Answering):
         return p, batch.y.repeat(len(shown)).to(p.device)
 
     def representations(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return unit-length outputs of everything shown, a pass each, and their labels."""
+        """Return unit-length outputs of everything shown, a pass each, and their labels.
+
+        Each pass is normalised by its own batch, so they can go side by side.
+        """
         shown = self.shown(self.place(batch.x))
-        z = torch.cat([self.forward(x, unit=True) for x in shown])
+        self.images += sum(map(len, shown))
+        z = self.passes(self.network, shown, unit=True)
         return z, batch.y.repeat(len(shown)).to(z.device)
 
     def lesson(self, retrieved: Batch, batch: Batch) -> Tensor | float:

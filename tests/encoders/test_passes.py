@@ -1,0 +1,111 @@
+"""Passes side by side learn to the bit what passes one after the other learn."""
+
+import copy
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from sterad.encoders import Network, build_network
+from sterad.encoders.passes import Passes
+
+State = dict[str, Tensor]
+
+
+def network(encoder: str = "resnet18", width: int = 2) -> Network:
+    shape = (3, 16, 16) if encoder != "mlp" else (12,)
+    return build_network(encoder, shape, width, "mlp", 8, torch.Generator().manual_seed(0))
+
+
+def shown(count: int = 4, images: int = 5, encoder: str = "resnet18") -> list[Tensor]:
+    shape = (3, 16, 16) if encoder != "mlp" else (12,)
+    rng = torch.Generator().manual_seed(1)
+    return list(torch.rand(count, images, *shape, generator=rng))
+
+
+def learnt(made: Network, outputs: Callable[[Network], Tensor]) -> tuple[Tensor, State, State]:
+    """Return outputs, gradients and buffers of one walk there and back."""
+    z = outputs(made)
+    weight = torch.linspace(-1, 1, z.numel()).reshape(z.shape)
+    (z * weight).sum().backward()
+    grads = {k: w.grad for k, w in made.named_parameters() if w.grad is not None}
+    return z.detach(), grads, dict(made.named_buffers())
+
+
+def same(first: State, second: State, exact: bool = True) -> None:
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        if exact:
+            assert torch.equal(value, second[name]), name
+        else:
+            assert torch.allclose(value, second[name], rtol=1e-4, atol=1e-5), name
+
+
+@pytest.mark.parametrize("encoder", ["resnet18", "preact-resnet18", "mlp"])
+@pytest.mark.parametrize("unit", [True, False])
+def test_threads_do_not_change_a_bit(encoder: str, unit: bool) -> None:
+    made, x, inside = network(encoder), shown(encoder=encoder), torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        runs = [
+            learnt(copy.deepcopy(made), lambda net, t=threads: Passes(t)(net, x, unit))
+            for threads in (1, 2, 3, 7)
+        ]
+    finally:
+        torch.set_num_threads(inside)
+    z, grads, buffers = runs[0]
+    for other_z, other_grads, other_buffers in runs[1:]:
+        assert torch.equal(z, other_z)
+        same(grads, other_grads)
+        same(buffers, other_buffers)
+
+
+@pytest.mark.parametrize("encoder", ["resnet18", "mlp"])
+def test_the_same_is_learnt_as_without_replicas(encoder: str) -> None:
+    made, x = network(encoder), shown(encoder=encoder)
+    plain = learnt(copy.deepcopy(made), lambda net: torch.cat([net(one, unit=True) for one in x]))
+    ours = learnt(copy.deepcopy(made), lambda net: Passes(2)(net, x, unit=True))
+    assert torch.allclose(plain[0], ours[0], atol=1e-6)
+    same(plain[1], ours[1], exact=False)
+    same(plain[2], ours[2], exact=False)
+
+
+def test_many_steps_do_not_drift_from_their_network() -> None:
+    made, passes = network(), Passes(2)
+    optimiser = torch.optim.SGD(made.parameters(), lr=0.1)
+    for _ in range(3):
+        passes(made, shown(), unit=True).sum().backward()
+        optimiser.step()
+        optimiser.zero_grad()
+    fresh = Passes(1)(copy.deepcopy(made), shown(), unit=True)
+    assert torch.equal(passes(made, shown(), unit=True), fresh)
+
+
+def test_a_head_that_has_grown_is_noticed() -> None:
+    made, passes = network(), Passes(2)
+    assert passes(made, shown()).shape == (20, 8)
+    made.head = build_network("resnet18", (3, 16, 16), 2, "linear", 11, torch.Generator()).head
+    z = passes(made, shown())
+    z.sum().backward()
+    assert z.shape == (20, 11)
+    assert all(weight.grad is not None for weight in made.head.parameters())
+
+
+def test_a_single_image_is_normalised_by_what_came_before() -> None:
+    made = build_network("resnet18", (1, 8, 8), 2, "mlp", 4, torch.Generator().manual_seed(0))
+    x = list(torch.rand(3, 1, 1, 8, 8, generator=torch.Generator().manual_seed(0)))
+    twin = copy.deepcopy(made)
+    assert torch.equal(Passes(2)(made, x), torch.cat([twin(one) for one in x]))
+
+
+def test_no_graph_where_none_is_wanted() -> None:
+    with torch.no_grad():
+        assert not Passes(2)(network(), shown()).requires_grad
+
+
+def test_a_copy_has_threads_of_its_own() -> None:
+    passes = Passes(2)
+    other = copy.deepcopy(passes)
+    assert other.threads == 2
+    assert other.pool is not passes.pool
