@@ -112,7 +112,8 @@ def _opened(plan: SearchPlan, storage: str) -> "Search":
 
 def _run(search: "Search", asked: Searching, place: Place) -> int:
     execution = Execution.chosen(place.device, place.threads)
-    launcher: Any = build(LAUNCHERS[asked.launcher], {"workers": asked.workers})
+    places = {} if asked.workers is None else {"workers": asked.workers}
+    launcher: Any = build(LAUNCHERS[asked.launcher], places)
 
     def job(config: RunConfig) -> Job:
         return Job(config, place.out, execution, place.checkpoint_every, place.plugin)

@@ -17,7 +17,7 @@ from sterad.experiments.search.plan import SearchPlan
 from sterad.experiments.search.searching import Search
 from sterad.experiments.search.space import read_space
 
-SMALL = {
+SMALL: dict[str, Any] = {
     "method": "finetune",
     "dataset": "synthetic",
     "classes": 4,
@@ -69,7 +69,7 @@ class Silent:
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Callable[..., SearchPlan]:
-    def make(text: str = LRS, config: Mapping[str, Any] | None = None, **asked: Any) -> SearchPlan:
+    def make(text: str = LRS, config: dict[str, Any] | None = None, **asked: Any) -> SearchPlan:
         (tmp_path / "space.toml").write_text(text)
         made = RunConfig.of(**(SMALL | (config or {})))
         space = read_space(made.method, tmp_path / "space.toml")

@@ -1,4 +1,6 @@
+import fcntl
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,8 @@ from optuna.trial import TrialState
 
 from sterad.errors import SteradError
 from sterad.experiments.launchers import Job, Outcome, Watch
-from sterad.experiments.search import searching
+from sterad.experiments.launchers.job import attempted
+from sterad.experiments.search import journal, searching
 from sterad.experiments.search.plan import SearchPlan
 from sterad.experiments.search.searching import Search
 from sterad.results.run_directory import RunDirectory
@@ -82,8 +85,8 @@ def test_a_bad_run_is_stopped_on_its_way_and_its_other_seeds_are_not_begun(
 ) -> None:
     monkeypatch.setattr(searching, "STARTUP", 1)
     # The classes of the synthetic images are learnt at these rates and not at the last two.
-    lrs = "[finetune]\nlr = [0.05, 0.1, 0.2, 0.03, 1e-9, 2e-9]\n"
-    made = plan(lrs, sampler="grid", config={"per_class": 100, "test_per_class": 20})
+    lrs = "[finetune]\nlr = [0.05, 0.1, 0.2, 1e-9, 2e-9]\n"
+    made = plan(lrs, sampler="grid", config={"per_class": 60, "test_per_class": 20})
     search, here = searched(made)
     stopped = [t for t in search.trials() if t.state is TrialState.PRUNED]
     assert stopped
@@ -115,3 +118,31 @@ def test_nothing_that_ended_is_said(plan: Plans, searched: Searched) -> None:
     search, _ = searched(plan("[finetune]\nlr = [-1.0]\n"))
     with pytest.raises(SteradError, match=r"no trial .* has ended \(lr -1.0 is not above 0"):
         search.best()
+
+
+class Locks:
+    """A launcher during whose first run another process takes the storage and keeps it."""
+
+    def __init__(self, storage: Path, held: ExitStack) -> None:
+        self.storage, self.held = storage, held
+
+    def launch(self, jobs: Sequence[Job], watch: Watch) -> Iterator[Outcome]:
+        outcomes = [attempted(job) for job in jobs]
+        lock = self.held.enter_context(open(f"{self.storage}.lock", "ab"))  # noqa: SIM115
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield from outcomes
+
+
+def test_a_storage_that_is_lost_on_the_way_loses_no_result(
+    plan: Plans, searched: Searched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "PATIENCE", 0.2)
+    made = plan("[finetune]\nlr = [0.1]\n", sampler="grid", seeds=(100,))
+    with ExitStack() as held, pytest.raises(SteradError, match="finished runs are kept"):
+        searched(made, launcher=Locks(tmp_path / "search.journal", held))
+    (record,) = tmp_path.glob("*/record.json")
+    before = record.stat().st_mtime_ns
+    search, _ = searched(made)
+    assert search.best().params == {"lr": 0.1}
+    assert record.stat().st_mtime_ns == before, "read, not repeated"
+    assert sorted(search.best().intermediate_values) == list(range(1, 7)), "and told in full"
