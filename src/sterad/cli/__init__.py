@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 from sterad.errors import SteradError
 
-COMMANDS = ("list", "train", "study", "report", "verify", "data", "stream")
+COMMANDS = ("list", "train", "study", "search", "report", "verify", "data", "stream")
 USAGE = """\
 sterad: online continual learning with laws on the unit sphere
 
   sterad list [NAME]           what there is: methods, datasets, streams, encoders, ...
   sterad train METHOD ...      learn from a stream seen once; a second call continues or prints
   sterad study FILE.toml ...   run the missing runs of a grid and print their table
+  sterad search METHOD ...     the values of a method that do best; studies/best keeps them
   sterad report RUNS           tables and one HTML page from finished runs
   sterad verify RUNS           every number and claim of the paper beside them
   sterad data list|check|get   datasets: what there is, whether it is whole, fetch it

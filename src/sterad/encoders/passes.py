@@ -48,7 +48,7 @@ class Passes:
         outputs = self._map(forward, replicas, shown)
         _follow(network, replicas)
         weights = [weight for weight in network.parameters() if weight.requires_grad]
-        joined: Tensor = _Join.apply(outputs, weights, self._map, *weights)
+        joined: Tensor = _Join.apply(outputs, weights, self._map, *weights)  # type: ignore[no-untyped-call]
         return joined
 
     def _map(self, act: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:

@@ -27,6 +27,8 @@ REPORTS = 200
 """Progress events of a fast run."""
 PATIENCE = 1.0
 """Seconds after which a slow run reports its progress all the same."""
+DIVERGED = "the method has diverged"
+"""What the error of a run says whose loss is no number."""
 
 
 def run(
@@ -134,9 +136,7 @@ def _tell(sinks: Sequence[Sink], session: Session, moment: Moment | None) -> Non
 def _finite(loss: Any, step: int) -> float | None:
     value = None if loss is None else float(loss)
     if value is not None and not math.isfinite(value):
-        raise SteradError(
-            f"the loss is {value} at step {step}: the method has diverged; try a smaller lr"
-        )
+        raise SteradError(f"the loss is {value} at step {step}: {DIVERGED}; try a smaller lr")
     return value
 
 

@@ -18,8 +18,11 @@ from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory
 from sterad.sinks import Sink
 
-Watch = Callable[[str, Mapping[str, Any]], None]
-"""Called with the id of a run and one of its events."""
+Watch = Callable[[str, Mapping[str, Any]], bool | None]
+"""Called with the id of a run and one of its events; a true answer asks for the run's end.
+
+A launcher that cannot end a single run may let it go on: whoever asked expects both.
+"""
 
 
 @dataclass(frozen=True)

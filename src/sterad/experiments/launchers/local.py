@@ -97,8 +97,8 @@ def _hear(one: _Running, some: bytes, watch: Watch) -> None:
     for event in map(json.loads, lines):
         if event["event"] == "error":
             one.error = event["error"]
-        else:
-            watch(one.job.id, event)
+        elif watch(one.job.id, event):
+            one.process.terminate()
 
 
 def _ended(one: _Running) -> Outcome:
