@@ -63,7 +63,7 @@ def test_a_file_of_the_working_folder_hides_ours_and_may_be_like_another() -> No
         ('like = "nobody"', "no tuned values are called 'nobody': known are .*cifar100"),
         ('like = "mine"', "like each other in a ring"),
         ("like = 3", "like = 3 is a int"),
-        ("[er", "are not TOML"),
+        ("[er", "is not TOML"),
         ("", "'mine' has no tuned values for 'er'"),
     ],
 )
@@ -74,5 +74,5 @@ def test_a_wrong_file_is_refused_in_words(text: str, said: str) -> None:
 
 
 def test_a_path_that_is_not_there() -> None:
-    with pytest.raises(SteradError, match=r"cannot read the tuned values 'no.toml': No such file"):
+    with pytest.raises(SteradError, match=r"cannot read the file of tuned values 'no.toml': No such file"):
         tuned_values("no.toml", "er")

@@ -1,17 +1,15 @@
 """Options of what is named on the command line: the fields of a method, dataset or stream."""
 
 import dataclasses
-import tomllib
 from dataclasses import field
-from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
 from sterad.data import DATASETS
-from sterad.errors import SteradError
 from sterad.experiments.config import ALIASES, deal
 from sterad.experiments.fields import build
+from sterad.experiments.toml_file import read_toml
 from sterad.experiments.tuned import tuned_values
 from sterad.methods import METHODS
 from sterad.registry import Registry, load_plugin
@@ -67,7 +65,7 @@ def _peek(
     for file in _values(argv, "plugin"):
         load_plugin(file)
     files = _values(argv, "config")
-    given = _read(Path(files[-1])) if files else {}
+    given = read_toml(files[-1], "the config") if files else {}
     chosen = {name: given.pop(name, USUAL[name]) for name in (positional, *named)}
     if argv and not argv[0].startswith("-"):
         chosen[positional] = argv[0]
@@ -90,15 +88,6 @@ def _values(argv: list[str], option: str) -> list[str]:
             end = next((i for i, w in enumerate(rest) if w.startswith("--")), len(rest))
             values += rest[: end if option == "plugin" else 1]
     return values
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_text())
-    except OSError as error:
-        raise SteradError(f"cannot read the config {str(file)!r}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SteradError(f"the config {str(file)!r} is not TOML: {error}") from error
 
 
 def _options(

@@ -1,7 +1,6 @@
 """Study: a grid of runs as a TOML file; running it means running what is missing."""
 
 import itertools
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +11,7 @@ from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
 from sterad.experiments.fields import checked, unknown
 from sterad.experiments.lines import line_of
+from sterad.experiments.toml_file import read_toml
 from sterad.experiments.tuned import tuned_values
 from sterad.methods import METHODS
 from sterad.results.record import RunRecord
@@ -38,18 +38,11 @@ class Study:
         `[axes]`, a list each. Each `[[grid]]` holds its own of these, merged over the common ones;
         the study is the union of its grids. Names are those of the command line.
         """
-        file = Path(path)
-        try:
-            text = file.read_text()
-            raw = tomllib.loads(text)
-        except OSError as error:
-            raise SteradError(f"cannot read the study {str(path)!r}: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SteradError(f"the study {str(path)!r} is not TOML: {error}") from error
+        file, raw = Path(path), read_toml(path, "the study")
         try:
             return cls(raw.get("title", file.stem), _union(raw))
         except SteradError as error:
-            line = line_of(text, str(error))
+            line = line_of(file.read_text(), str(error))
             where = f"in the study {str(path)!r}{f', line {line}' if line else ''}"
             raise SteradError(f"{where}: {error}") from error
 

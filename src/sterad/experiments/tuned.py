@@ -6,7 +6,6 @@ source = "where these values come from"
 lr = 0.01
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from sterad.errors import SteradError
 from sterad.experiments.fields import build, checked, names_of, unknown
+from sterad.experiments.toml_file import read_toml
 from sterad.methods import METHODS
 
 PACKAGED = Path(__file__).parents[1] / "best"
@@ -52,14 +52,7 @@ def read_tuned(name: str, asked: tuple[str, ...] = ()) -> dict[str, Tuned]:
     if name in asked:
         raise SteradError(f"tuned values are like each other in a ring: {' -> '.join(asked)}")
     file = _file(name)
-    try:
-        raw = tomllib.loads(file.read_text())
-    except OSError as error:
-        raise SteradError(
-            f"cannot read the tuned values {str(file)!r}: {error.strerror}"
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SteradError(f"the tuned values {str(file)!r} are not TOML: {error}") from error
+    raw = read_toml(file, "the file of tuned values")
     like = raw.pop("like", None)
     found = {} if like is None else read_tuned(checked("like", like, str), (*asked, name))
     for method, table in raw.items():

@@ -4,7 +4,6 @@ import dataclasses
 import itertools
 import json
 import math
-import tomllib
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from sterad.errors import SteradError
 from sterad.experiments.config import Choice
 from sterad.experiments.fields import build, names_of, unknown
 from sterad.experiments.search.dimension import Dimension
+from sterad.experiments.toml_file import read_toml
 from sterad.methods import METHODS
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ class Space:
 def read_space(method: Choice, file: Path | None = None) -> Space:
     """Return the space of a method in a file with a table a method, or the paper's."""
     source = file or PAPER
-    tables = {METHODS.resolve(name): table for name, table in _read(source).items()}
+    tables = {
+        METHODS.resolve(name): table for name, table in read_toml(source, "the space").items()
+    }
     if method.name not in tables:
         whose = f"the space {str(file)!r} has" if file else "the paper gives"
         raise SteradError(
@@ -124,12 +126,3 @@ def _dimensions(table: Any, fields: type[Any]) -> tuple[Dimension, ...]:
         if other not in known:
             raise unknown(other, known, "the method")
     return made
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_text())
-    except OSError as error:
-        raise SteradError(f"cannot read the space {str(file)!r}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SteradError(f"the space {str(file)!r} is not TOML: {error}") from error
