@@ -18,6 +18,8 @@ RULE = (
     "correction within the column"
 )
 """What marks mean; the footnote of every table."""
+BRIEFLY = "Bold: best; underlined: second; where differences are real (paired t-test, Holm, 5 %)."
+"""The same for a terminal."""
 TOO_FEW = f"no other method shares {FEWEST} seeds with the best mean, too few to compare"
 NO_DIFFERENCE = "no method is significantly below the best mean"
 
