@@ -15,7 +15,7 @@ MOST_RUNS = 12
 """With more runs than this, only the first seed of each group gets figures of its own."""
 MOST_DRAWN = 24
 """No section draws more figures than this."""
-MANY_RUNS, MOST_OF_MANY = 300, 4
+MANY_RUNS, MOST_OF_MANY = 300, 3
 """With more runs than this, no section draws more than so many: a figure takes a tenth of a second,
 and a page with hundreds of them is read by nobody."""
 
