@@ -14,6 +14,12 @@ SAMPLES = CLASSES * PER_CLASS
 NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
+@pytest.fixture(scope="session")
+def build_record() -> Callable[..., RunRecord]:
+    """Return the builder for what is made once and shared."""
+    return build
+
+
 @pytest.fixture
 def make_record() -> Callable[..., RunRecord]:
     """Return the builder; without arguments it makes a run of AGD-FD on a clear stream."""
