@@ -157,7 +157,7 @@ def test_marks_are_in_the_table_and_explained_once(make_record: Build) -> None:
     text = "".join(outline.text)
     assert text.count("Bold: the best mean") == 1
     assert "95 % interval of the mean: 90.00 to 90.40" in " ".join(outline.values("title"))
-    assert "Nothing is marked: no method is significantly below the best mean." in text
+    assert "Nothing is marked: no method is significantly worse than the best mean." in text
 
 
 def test_one_seed_marks_nothing_and_says_why(make_record: Build) -> None:

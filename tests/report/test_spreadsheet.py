@@ -43,8 +43,8 @@ def test_a_row_a_cell(records: list[RunRecord]) -> None:
     rows = read(cells_csv(layout, tables))
     assert len(rows) == 4
     best, other = rows[:2]
-    assert (best["method"], best["mark"], best["n"]) == ("agd-fd, a 1", "best", "3")
-    assert (other["mark"], other["compared_with"]) == ("second", "agd-fd, a 1")
+    assert (best["method"], best["mark"], best["n"]) == ("agd-fd", "best", "3")
+    assert (other["mark"], other["compared_with"]) == ("second", "agd-fd")
     assert float(other["difference"]) == pytest.approx(0.4)
     assert float(other["p_corrected"]) < 0.05
     assert best["p"] == ""

@@ -2,6 +2,7 @@ import csv
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -132,3 +133,18 @@ def test_torch_is_never_imported(runs: Path) -> None:
         [sys.executable, "-c", program, str(runs)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_two_thousand_runs_take_seconds(tmp_path: Path, make_record: Build) -> None:
+    for place, memory in enumerate(range(100)):
+        for seed in range(20):
+            record = make_record("er" if place % 2 else "agd-fd", "clear", seed, memory // 2)
+            folder = tmp_path / record.id
+            folder.mkdir()
+            (folder / "record.json").write_text(record.to_json())
+    start = time.process_time()
+    page = write_report(tmp_path)
+    # It takes 6 s: see benchmarks/report.py. The margin is for slow machines.
+    assert time.process_time() - start < 30
+    assert "2000 runs of" in page.read_text(encoding="utf-8")

@@ -46,8 +46,8 @@ def confusion_section(runs: Sequence[Run], notes: Sequence[str]) -> Plan:
         "confusion",
         "Confusion in task order",
         "Answers at the end of the stream: classes down, what they were taken for across, both in "
-        "the order of the tasks, white lines between tasks, in per cent of each class. A dark "
-        "diagonal is right; answers that pile up on the right were learnt last.",
+        "the order of the tasks, white lines between tasks, in per cent of each class. A "
+        "bright diagonal is right; answers that pile up on the right were learnt last.",
         [_sketch(confusion.draw, run, _confusion_caption(run.record)) for run in known],
         notes if known else ("No record holds the answers of its last evaluation.",),
     )

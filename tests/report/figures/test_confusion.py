@@ -37,7 +37,8 @@ def test_classes_of_no_task_come_last(make_record: Build) -> None:
 def test_few_classes_have_numbers_and_many_a_picture(make_record: Build) -> None:
     record = make_record()
     texts = [text.get_text() for text in confusion.draw(record).axes[0].texts]
-    assert len(texts) == 100
+    assert len(texts) == np.count_nonzero(record.confusion)
+    assert "0" not in texts
     names = tuple(f"class {c}" for c in range(40))
     tasks = tuple(tuple(range(4 * k, 4 * k + 4)) for k in range(10))
     stream = dataclasses.replace(record.stream, class_names=names, tasks=tasks)

@@ -58,7 +58,7 @@ def draw(record: RunRecord) -> "Figure":
     with themed():
         figure, axes = one_panel(height=4.4)
         _name_classes(axes, [record.stream.class_names[c] for c in order])
-        draw_cells(axes, cells, 100.0, "share of the class (%)")
+        draw_cells(axes, cells, 100.0, "share of the class (%)", write_zeros=False)
         for start in starts if len(starts) <= 25 else ():
             for line in (axes.axhline, axes.axvline):
                 line(start - 0.5, color="#ffffff", linewidth=1.2)

@@ -14,18 +14,20 @@ Cells = NDArray[np.float64]
 _NUMBERED = 14  # columns that still leave room for a number in every cell
 
 
-def draw_cells(axes: "Axes", cells: Cells, top: float, scale: str) -> None:
+def draw_cells(
+    axes: "Axes", cells: Cells, top: float, scale: str, write_zeros: bool = True
+) -> None:
     """Draw cells (rows, columns), the first row on top, NaN blank; `scale` names what is shown."""
     rows, columns = cells.shape
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     if columns <= _NUMBERED and rows <= 2 * _NUMBERED:
-        _draw_numbers(axes, cells, top)
+        _draw_numbers(axes, cells, top, write_zeros)
     else:
         _draw_picture(axes, cells, top, scale)
 
 
-def _draw_numbers(axes: "Axes", cells: Cells, top: float) -> None:
+def _draw_numbers(axes: "Axes", cells: Cells, top: float, write_zeros: bool) -> None:
     rows, columns = cells.shape
     axes.pcolormesh(
         np.arange(columns + 1) - 0.5,
@@ -39,7 +41,7 @@ def _draw_numbers(axes: "Axes", cells: Cells, top: float) -> None:
     decimals = 1 if columns <= 8 else 0
     size = min(8.0, 72 * (WIDTH - 0.74) / columns / (2.4 + decimals))
     for (row, column), value in np.ndenumerate(cells):
-        if not np.isnan(value):
+        if not np.isnan(value) and (write_zeros or value > 0):
             ink = _legible_on(value / top)
             written = f"{value:.{decimals}f}"
             axes.text(column, row, written, ha="center", va="center", size=size, color=ink)
