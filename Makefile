@@ -17,7 +17,7 @@ demo: $(READY)  ## AGD-FD and fine-tuning on real digits, clear and blurry; prin
 	$(BIN)/sterad study studies/demo.toml --out $(RUNS)
 	@echo
 	@echo "The report:"
-	@$(BIN)/sterad report $(RUNS)
+	@$(BIN)/sterad report $(RUNS) --quiet
 
 test: $(READY)  ## the tests, under five minutes on two cores
 	$(PYTEST) -m "not slow"

@@ -119,7 +119,10 @@ def test_study_runs_what_is_missing_and_prints_mean_and_deviation(tmp_path: Path
     assert ok(*study, cwd=tmp_path) == table
     assert times == {f: f.stat().st_mtime_ns for f in (tmp_path / "runs").glob("*/record.json")}
 
-    page = Path(ok("report", "runs", cwd=tmp_path).strip())
+    told = ok("report", "runs", cwd=tmp_path)
+    assert "Final average accuracy (%)" in told
+    page = Path(told.splitlines()[-1])
+    assert ok("report", "runs", "--quiet", cwd=tmp_path).strip() == str(page)
     text = (tmp_path / page).read_text()
     assert text.count("<svg") >= 6
     assert "src=" not in text.replace('src="data:', "")

@@ -14,6 +14,12 @@ SAMPLES = CLASSES * PER_CLASS
 NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
+@pytest.fixture(scope="session")
+def build_record() -> Callable[..., RunRecord]:
+    """Return the builder for what is made once and shared."""
+    return build
+
+
 @pytest.fixture
 def make_record() -> Callable[..., RunRecord]:
     """Return the builder; without arguments it makes a run of AGD-FD on a clear stream."""
@@ -59,11 +65,14 @@ def build(
         backward_transfer=-0.05 if facts.announced else None,
         anytime_accuracy=float(np.mean([m.accuracy for m in moments if m.anytime])),
         test_then_train_accuracy=None,
-        seconds=41.25,
+        seconds=41.25 if replays else 9.5,
         images_per_second=15_060.5,
         peak_memory_bytes=330 * 2**20,
         execution={"device": "cpu", "threads": 2, "memory_format": "channels_last"},
         provenance={"sterad": "0.1.0", "torch": "2.13.0", "commit": "0123456"},
+        images_per_step=444.0 if replays else 10.0,
+        confusion=_confusion(facts, rng, replays),
+        losses=tuple((step, 2.0, 1.0) for step in range(30, 140, 3)) if replays else (),
         sphere=_sphere(facts, rng) if shown else None,
     )
 
@@ -120,6 +129,18 @@ def _cell(
     top = min(0.97, 0.6 + seen / (2 * PER_CLASS))
     fall = 0.08 * age if replays else 3.0 * age
     return float(np.clip(top - fall + 0.015 * rng.normal(), 0.0, 1.0))
+
+
+def _confusion(
+    facts: StreamFacts, rng: np.random.Generator, replays: bool
+) -> tuple[tuple[int, ...], ...]:
+    counts = np.zeros((CLASSES, CLASSES), int)
+    for c in range(CLASSES):
+        late = rng.choice(facts.tasks[-1], 36)  # who forgets answers what came last
+        counts[c] = np.bincount(np.where(rng.uniform(size=36) < 0.9, c, late), minlength=CLASSES)
+        if not replays:
+            counts[c] = np.bincount(late, minlength=CLASSES)
+    return tuple(map(tuple, counts.tolist()))
 
 
 def _sphere(facts: StreamFacts, rng: np.random.Generator) -> SpherePicture:

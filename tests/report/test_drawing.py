@@ -1,6 +1,14 @@
 from collections.abc import Callable
 
-from sterad.report.drawing import MOST_DRAWN, Sketch, chosen, draw_section
+from sterad.report.drawing import (
+    MANY_RUNS,
+    MOST_DRAWN,
+    MOST_OF_MANY,
+    Plan,
+    Sketch,
+    chosen,
+    draw_section,
+)
 from sterad.report.figures import class_proportions
 from sterad.results.grouping import lay_out
 from sterad.results.record import RunRecord
@@ -27,9 +35,12 @@ def test_of_many_runs_the_first_seed_is_drawn(make_record: Build) -> None:
 def test_a_section_has_an_end(make_record: Build) -> None:
     stream = make_record().stream
     sketches = [Sketch(lambda: class_proportions.draw(stream), "", "")] * (MOST_DRAWN + 2)
-    section = draw_section("key", "title", "text", sketches, ["a note"])
+    plan = Plan("key", "title", "text", sketches, ["a note"])
+    section = draw_section(plan)
     assert len(section.drawings) == MOST_DRAWN
-    assert section.notes == ("a note", f"The first {MOST_DRAWN} are drawn, 2 more are left out.")
+    assert section.notes[0] == "a note"
+    assert section.notes[1].startswith(f"The first {MOST_DRAWN} are drawn, 2 more are left out")
+    assert len(draw_section(plan, MANY_RUNS + 1).drawings) == MOST_OF_MANY
 
 
 def test_further_seeds_stand_apart(make_record: Build) -> None:
@@ -38,6 +49,6 @@ def test_further_seeds_stand_apart(make_record: Build) -> None:
         Sketch(lambda: class_proportions.draw(stream), f"{seed}", "", first=seed == 0)
         for seed in range(3)
     ]
-    section = draw_section("key", "title", "text", sketches)
+    section = draw_section(Plan("key", "title", "text", sketches))
     assert [drawing.name for drawing in section.drawings] == ["0"]
     assert [drawing.name for drawing in section.further] == ["1", "2"]

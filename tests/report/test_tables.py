@@ -7,6 +7,7 @@ from rich.console import Console
 
 from sterad.errors import SteradError
 from sterad.report.tables import markdown_table, metric_table, terminal_table
+from sterad.results.comparison import RULE
 from sterad.results.grouping import lay_out
 from sterad.results.record import RunRecord
 from sterad.results.statistics import Summary
@@ -80,3 +81,67 @@ def test_names_are_no_markup_in_the_terminal(make_record: Build) -> None:
 def test_unknown_metric(records: list[RunRecord]) -> None:
     with pytest.raises(SteradError, match="did you mean 'anytime_accuracy'"):
         markdown_table(records, "anytime_acuracy")
+
+
+def marked(make_record: Build, levels: dict[str, tuple[float, float]]) -> list[RunRecord]:
+    """Five seeds of each method at its level under clear and under blurry."""
+    return [
+        dataclasses.replace(
+            make_record(method, stream, seed), final_average_accuracy=level + 0.001 * (seed % 3)
+        )
+        for method, pair in levels.items()
+        for stream, level in zip(("clear", "blurry"), pair, strict=True)
+        for seed in range(5)
+    ]
+
+
+def test_best_and_second_are_marked_and_ranked(make_record: Build) -> None:
+    records = marked(make_record, {"er": (0.5, 0.9), "agd-fd": (0.8, 0.7), "scr": (0.7, 0.6)})
+    lines = markdown_table(records).splitlines()
+    assert lines[0] == "| method | clear | blurry | rank |"
+    assert lines[2] == "| agd-fd | **80.08 ± 0.08 (n=5)** | <ins>70.08 ± 0.08 (n=5)</ins> | 1.5 |"
+    assert lines[3] == "| er | 50.08 ± 0.08 (n=5) | **90.08 ± 0.08 (n=5)** | 2.0 |"
+    assert lines[4] == "| scr | <ins>70.08 ± 0.08 (n=5)</ins> | 60.08 ± 0.08 (n=5) | 2.5 |"
+    sink = io.StringIO()
+    Console(file=sink, width=100, force_terminal=True).print(terminal_table(records))
+    assert "\x1b[1m" in sink.getvalue()
+    assert "\x1b[4m" in sink.getvalue()
+    assert "paired t-test" in sink.getvalue()
+
+
+def test_the_footnotes_hold_the_rule_and_the_reasons(make_record: Build) -> None:
+    records = marked(make_record, {"er": (0.5, 0.9), "agd-fd": (0.8, 0.7)})
+    single = [r for r in records if r.stream.name == "clear" or r.config["seed"] == 0]
+    notes = metric_table(lay_out(single)).footnotes
+    assert notes[0] == f"{RULE}."
+    assert notes[1] == (
+        "Nothing is marked in blurry: no other method shares 2 seeds with the best mean, "
+        "too few to compare."
+    )
+    assert notes[2].startswith("Rank: ")
+    assert metric_table(lay_out(records[:1])).footnotes == ()
+
+
+def test_the_upper_bound_competes_with_nobody(make_record: Build) -> None:
+    records = marked(make_record, {"er": (0.5, 0.5), "joint": (0.95, 0.95), "scr": (0.7, 0.7)})
+    table = metric_table(lay_out(records))
+    assert [label.text for label, _ in table.rows] == ["er", "joint", "scr"]
+    assert [table.mark(row, 0) for row in range(3)] == ["second", "", "best"]
+    assert table.ranks == (2.0, None, 1.0)
+    assert "joint is an upper bound and takes no part in the comparison." in table.footnotes
+
+
+def test_little_forgetting_is_best(make_record: Build) -> None:
+    records = [
+        dataclasses.replace(make_record(m, seed=s), average_forgetting=level + 0.001 * (s % 2))
+        for m, level in (("er", 0.4), ("agd-fd", 0.1))
+        for s in range(4)
+    ]
+    table = metric_table(lay_out(records), "average_forgetting")
+    assert [table.mark(row, 0) for row in range(2)] == ["best", "second"]
+
+
+def test_who_was_not_run_everywhere_has_no_rank(make_record: Build) -> None:
+    records = marked(make_record, {"er": (0.5, 0.5), "agd-fd": (0.8, 0.8), "scr": (0.7, 0.7)})
+    some = [r for r in records if (r.config["method"]["name"], r.stream.name) != ("scr", "blurry")]
+    assert metric_table(lay_out(some)).ranks == (1.0, 2.0, None)

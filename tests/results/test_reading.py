@@ -42,7 +42,8 @@ def test_records_come_back_equal_and_by_id(tmp_path: Path, small_record: Build) 
         ({"surprise": 1}, "a newer one wrote it"),
         ({"confusion": [[1, 2]]}, "not the 2 rows and columns of its classes"),
         ({"confusion": [[1, 2], [3, None]]}, "is damaged"),
-        ({"losses": [[1, None, 2.0]]}, "not a finite number"),
+        ({"losses": [[1, None, 2.0]]}, "is damaged"),
+        ({"losses": [[1, float("inf"), 2.0]]}, "not a finite number"),
     ],
 )
 def test_what_contradicts_itself_is_named_and_left_out(

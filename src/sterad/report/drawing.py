@@ -15,6 +15,9 @@ MOST_RUNS = 12
 """With more runs than this, only the first seed of each group gets figures of its own."""
 MOST_DRAWN = 24
 """No section draws more figures than this."""
+MANY_RUNS, MOST_OF_MANY = 300, 3
+"""With more runs than this, no section draws more than so many: a figure takes a tenth of a second,
+and a page with hundreds of them is read by nobody."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class Drawing:
     """What is drawn: the setting or the run."""
     caption: str
     """What one sees."""
+    draw: Callable[[], "Figure"]
+    """Draws it again, for a file of its own."""
 
 
 @dataclass(frozen=True)
@@ -80,27 +85,37 @@ def chosen(layout: Layout) -> tuple[list[Run], tuple[str, ...]]:
     return runs, (f"Of {total} runs, the first seed of each of the {len(runs)} groups is drawn.",)
 
 
-def draw_section(
-    key: str,
-    title: str,
-    text: str,
-    sketches: Sequence[Sketch],
-    notes: Sequence[str] = (),
-    wide: bool = False,
-) -> Section:
-    """Draw the figures of a section, no more than `MOST_DRAWN`; `key` is its anchor in the page."""
-    left = len(sketches) - MOST_DRAWN
+@dataclass(frozen=True)
+class Plan:
+    """A section that is yet to be drawn."""
+
+    key: str
+    """Its anchor in the page."""
+    title: str
+    text: str
+    sketches: Sequence[Sketch]
+    notes: Sequence[str] = ()
+    wide: bool = False
+
+
+def draw_section(plan: Plan, runs: int = 1) -> Section:
+    """Draw the figures of a section in a report of so many runs, as many as there is room for."""
+    most = MOST_OF_MANY if runs > MANY_RUNS else MOST_DRAWN
+    left, notes = len(plan.sketches) - most, list(plan.notes)
     if left > 0:
-        notes = (*notes, f"The first {MOST_DRAWN} are drawn, {left} more are left out.")
+        notes.append(
+            f"The first {most} are drawn, {left} more are left out: move runs to a folder of their "
+            "own to see theirs."
+        )
     drawn = [
-        (sketch.first, _drawing(sketch, f"{key}-{number}", title))
-        for number, sketch in enumerate(sketches[:MOST_DRAWN], 1)
+        (sketch.first, _drawing(sketch, f"{plan.key}-{number}", plan.title))
+        for number, sketch in enumerate(plan.sketches[:most], 1)
     ]
     first = tuple(drawing for is_first, drawing in drawn if is_first)
     further = tuple(drawing for is_first, drawing in drawn if not is_first)
-    return Section(key, title, text, first, tuple(notes), further, wide)
+    return Section(plan.key, plan.title, plan.text, first, tuple(notes), further, plan.wide)
 
 
 def _drawing(sketch: Sketch, key: str, title: str) -> Drawing:
     markup = svg.inline(sketch.draw(), key, f"{title}: {sketch.name}. {sketch.caption}")
-    return Drawing(markup, sketch.name, sketch.caption)
+    return Drawing(markup, sketch.name, sketch.caption, sketch.draw)

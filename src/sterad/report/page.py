@@ -1,43 +1,75 @@
 """One self-contained HTML page from records: tables, figures, configuration and cost."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from sterad.report.sections import sections
-from sterad.report.tables import HEADLINE, metric_table, percent, title
+from sterad.report.drawing import Section
+from sterad.report.sections import paper_figures, sections
+from sterad.report.tables import HEADLINE, MetricTable, metric_table, percent, title, write_rank
 from sterad.report.wording import fit
+from sterad.results.comparison import RULE, SIGNIFICANCE
 from sterad.results.grouping import Layout, flatten, lay_out, spell
 from sterad.results.record import METRICS, RunRecord
 
 SUMMARISED = (HEADLINE, "average_forgetting", "anytime_accuracy")
+MOST_DETAILED = 100
+"""With more runs than this, only these many show their whole configuration in the page."""
 Pairs = list[tuple[str, str]]
 
 
-def render(records: Sequence[RunRecord], left_out: Sequence[str] = ()) -> str:
-    """Return the page as HTML; `left_out` are sentences on records that could not be read."""
+@dataclass(frozen=True)
+class Content:
+    """What a report says, in whatever form."""
+
+    records: Sequence[RunRecord]
+    layout: Layout
+    tables: tuple[MetricTable, ...]
+    """Those that hold anything."""
+    sections: tuple[Section, ...]
+    left_out: Sequence[str]
+    """Sentences on records that could not be read."""
+
+
+def compose(records: Sequence[RunRecord], left_out: Sequence[str] = ()) -> Content:
+    """Lay out, summarise and draw everything."""
+    layout = lay_out(records)
+    tables = tuple(metric_table(layout, metric) for metric in SUMMARISED)
+    kept = tuple(table for table in tables if not table.empty)
+    return Content(records, layout, kept, sections(layout), left_out)
+
+
+def render(content: Content) -> str:
+    """Return the page as HTML."""
     import jinja2
 
-    layout = lay_out(records)
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters["percent"] = percent
+    environment.filters |= {"percent": percent, "rank": write_rank, "title_of": title}
     folder = files("sterad.report")
     template = environment.from_string(folder.joinpath("page.html").read_text("utf-8"))
+    runs = [
+        (row.text, column.text, record)
+        for row, column, found in content.layout.groups()
+        for record in found
+    ]
     return fit(
         template.render(
             style=folder.joinpath("page.css").read_text("utf-8"),
-            subject=_subject(layout, len(records)),
-            layout=layout,
-            left_out=left_out,
-            tables=[metric_table(layout, metric) for metric in SUMMARISED],
-            sections=sections(layout),
-            runs=[
-                _run(f"{row.text}, {column.text}", record)
-                for row, column, found in layout.groups()
-                for record in found
-            ],
+            script=folder.joinpath("page.js").read_text("utf-8"),
+            subject=_subject(content.layout, len(runs)),
+            layout=content.layout,
+            left_out=content.left_out,
+            tables=content.tables,
+            significance=SIGNIFICANCE,
+            rule=f"{RULE}.",
+            sections=content.sections,
+            paper_figures=paper_figures(content.sections),
+            summarised=SUMMARISED,
+            overview=[_overview(*run) for run in runs],
+            runs=[_run(f"{row}, {column}", record) for row, column, record in runs[:MOST_DETAILED]],
         )
     )
 
@@ -48,6 +80,19 @@ def _subject(layout: Layout, runs: int) -> str:
         names = [*names[:4], f"{len(names) - 4} more"]
     shown = " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
     return f"{runs} {'run' if runs == 1 else 'runs'} of {shown}"
+
+
+def _overview(method: str, setting: str, record: RunRecord) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "method": method,
+        "setting": setting,
+        "seed": spell(record.config.get("seed")),
+        "metrics": [getattr(record, name) for name in SUMMARISED],
+        "seconds": record.seconds,
+        "duration": duration(record.seconds),
+        "images": record.images_per_step,
+    }
 
 
 def _run(name: str, record: RunRecord) -> dict[str, Any]:

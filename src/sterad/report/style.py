@@ -1,9 +1,10 @@
 """How every figure looks: one ink that follows the page, colours for light and dark, no pyplot."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from sterad.errors import SteradError
@@ -148,3 +149,28 @@ def stream_axis(axes: "Axes", samples: int) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.set_xlabel("images of the stream")
+
+
+def log_axis(axes: "Axes", values: Sequence[float], ticks_at_values: bool = True) -> None:
+    """Let x be logarithmic if `values` are above 0 and far apart, with plain numbers at its ticks.
+
+    A handful of values, if they are round, can be the ticks themselves.
+    """
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    low, high = min(values), max(values)
+    if low <= 0 or high < 4 * low:
+        return
+    axes.set_xscale("log")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.minorticks_off()
+    if (
+        ticks_at_values
+        and len(values) <= 8
+        and all(b > 1.25 * a for a, b in pairwise(sorted(values)))
+    ):
+        axes.set_xticks(values, [f"{value:.3g}" for value in values])
+        return
+    subs = (1.0, 2.0, 5.0) if high < 300 * low else (1.0,)
+    axes.xaxis.set_major_locator(LogLocator(subs=subs))
+    axes.xaxis.set_major_formatter("{x:,g}")

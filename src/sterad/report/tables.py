@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sterad.errors import SteradError
-from sterad.results.comparison import RULE, Seeds, Standing, standing
+from sterad.results.comparison import BRIEFLY, RULE, Comparison, Seeds, Standing, standing
 from sterad.results.grouping import Label, Layout, lay_out, spell
 from sterad.results.record import METRICS, RunRecord
 from sterad.results.statistics import Summary, ranks, summarise
@@ -53,6 +53,10 @@ class MetricTable:
         """Return best, second or nothing."""
         return self.standings[column].mark(row) if self.standings else ""
 
+    def tests(self) -> list[tuple[int, Comparison]]:
+        """Return every comparison with its column."""
+        return [(c, test) for c, one in enumerate(self.standings) for test in one.comparisons]
+
     @property
     def title(self) -> str:
         """The metric in words."""
@@ -72,19 +76,30 @@ class MetricTable:
     def footnotes(self) -> tuple[str, ...]:
         """What the marks and ranks mean, and why there are none where there are none."""
         notes = [RULE + "."] if any(one.comparisons for one in self.standings) else []
-        reasons: dict[str, list[str]] = {}
-        for column, one in zip(self.columns, self.standings, strict=False):
-            if one.unmarked:
-                reasons.setdefault(one.unmarked, []).append(column.text)
-        for reason, names in reasons.items():
-            everywhere = len(names) == len(self.columns)
-            where = "" if everywhere else f" in {'; '.join(names)}"
-            notes.append(f"Nothing is marked{where}: {reason}.")
+        notes += self.reasons
         if any(_bounds(label) for label, _ in self.rows):
             notes.append(f"{UPPER_BOUND} is an upper bound and takes no part in the comparison.")
         if self.ranks:
             notes.append("Rank: mean place over the columns, among methods run in all of them.")
         return tuple(notes)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why nothing is marked, where nothing is."""
+        reasons: dict[str, list[str]] = {}
+        for column, one in zip(self.columns, self.standings, strict=False):
+            if one.unmarked:
+                reasons.setdefault(one.unmarked, []).append(column.text)
+        return tuple(
+            f"Nothing is marked{_where(names, len(self.columns))}: {reason}."
+            for reason, names in reasons.items()
+        )
+
+
+def _where(names: list[str], of: int) -> str:
+    if len(names) == of:
+        return ""
+    return f" in {'; '.join(names)}" if len(names) <= 3 else f" in {len(names)} columns"
 
 
 def _bounds(label: Label) -> bool:
@@ -212,11 +227,16 @@ def _harmless(text: str) -> str:
 
 def terminal_table(records: Iterable[RunRecord], metric: str = HEADLINE) -> "Table":
     """Return the table of one metric for a rich console."""
+    return terminal(metric_table(lay_out(records), metric))
+
+
+def terminal(table: MetricTable) -> "Table":
+    """Return a table for a rich console."""
     from rich.table import Table
     from rich.text import Text
 
-    table = metric_table(lay_out(records), metric)
-    caption = "\n".join([f"{table.remark}.", *table.footnotes])
+    marked = any(one.best for one in table.standings)
+    caption = "\n".join([f"{table.remark}.", *([BRIEFLY] if marked else table.reasons)])
     shown = Table(title=Text(table.title), caption=Text(caption))
     shown.add_column("method")
     for column in table.columns:

@@ -1,58 +1,98 @@
-"""Records in a folder to `report.html` and `report.md` beside them."""
+"""Records in a folder to a page, Markdown, LaTeX and CSV beside them, and figures as files."""
 
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sterad.errors import SteradError
-from sterad.report.page import SUMMARISED, render
-from sterad.report.tables import markdown, metric_table
+from sterad.report.figure_files import write_figures
+from sterad.report.latex import document
+from sterad.report.page import Content, compose, render
+from sterad.report.spreadsheet import cells_csv, runs_csv
+from sterad.report.tables import MetricTable, markdown
 from sterad.report.wording import fit
 from sterad.results.atomic import write_atomically
-from sterad.results.grouping import lay_out
 from sterad.results.reading import read_records
 from sterad.results.record import RunRecord
+
+MEASURE = "Mean ± sample standard deviation over n seeds, in per cent."
 
 
 def _to_stderr(sentence: str) -> None:
     print(sentence, file=sys.stderr)
 
 
-def write_report(
-    out: Path, target: Path | None = None, tell: Callable[[str], object] = _to_stderr
-) -> Path:
-    """Report every `out/*/record.json` in one page, and return where it is.
+Told = Callable[[str], object]
 
-    The page is `target` or `out/report.html`; the tables alone stand beside it in Markdown. `tell`
-    gets a sentence for each record that was left out. The same records give the same bytes.
-    """
-    page = out / "report.html" if target is None else target
-    if page.suffix != ".html" or page.is_dir():
-        raise SteradError(f"cannot write the page to {str(page)!r}: its name must end in .html")
+
+def records_to_report(out: Path, tell: Told = _to_stderr) -> tuple[list[RunRecord], list[str]]:
+    """Read the records of a report; `tell` gets a sentence for each that is left out."""
     records, left_out = read_records(out)
     for sentence in left_out:
         tell(sentence)
+    if left_out:
+        tell(f"left out: {len(left_out)} of {len(records) + len(left_out)} records, none is lost")
     if not records:
         raise SteradError(
             f"{str(out)!r} holds no finished run{' that can be read' if left_out else ''}: "
             f"`sterad train agd-fd --out {out}` makes one"
         )
-    text = render(records, left_out)
-    write_atomically(page, text)
-    write_atomically(page.with_suffix(".md"), fit(tables_in_markdown(records, left_out)))
+    return records, left_out
+
+
+def write_report(
+    out: Path,
+    target: Path | None = None,
+    tell: Told = _to_stderr,
+    figures: bool = False,
+    show: Callable[[MetricTable], object] | None = None,
+) -> Path:
+    """Report every `out/*/record.json` in one page, and return where it is.
+
+    The page is `target` or `out/report.html`; beside it stand, by its name, `.md` and `.tex` with
+    the tables, `-runs.csv` and `-cells.csv`, and, where `figures` are wanted, a folder `-figures`
+    of PDF and PNG. `tell` gets a sentence for each record that was left out, `show` each table. The
+    same records give the same bytes.
+    """
+    page = out / "report.html" if target is None else target
+    if page.suffix != ".html" or page.is_dir():
+        raise SteradError(f"cannot write the page to {str(page)!r}: its name must end in .html")
+    content = compose(*records_to_report(out, tell))
+    if show is not None:
+        for table in content.tables:
+            show(table)
+    write_content(content, page)
+    if figures:
+        write_figures(content.sections, page.with_name(f"{page.stem}-figures"))
     return page
 
 
-def tables_in_markdown(records: Sequence[RunRecord], left_out: Sequence[str] = ()) -> str:
+def write_content(content: Content, page: Path) -> None:
+    """Write the page and, beside it, everything that is text."""
+    write_atomically(page, render(content))
+    texts = {
+        f"{page.stem}.md": tables_in_markdown(content),
+        f"{page.stem}.tex": document(content.tables, remarks(content)),
+        f"{page.stem}-runs.csv": runs_csv(content.records),
+        f"{page.stem}-cells.csv": cells_csv(content.layout, content.tables),
+    }
+    for name, text in texts.items():
+        write_atomically(page.with_name(name), fit(text))
+
+
+def remarks(content: Content) -> Sequence[str]:
+    """Return what is to be said before the tables."""
+    common = content.layout.common
+    return [MEASURE, *([f"In all runs: {', '.join(common)}."] if common else [])]
+
+
+def tables_in_markdown(content: Content) -> str:
     """Return the tables of the page in Markdown."""
-    layout = lay_out(records)
-    parts = ["# Results\n", "Mean ± sample standard deviation over n seeds, in per cent.\n"]
-    if layout.common:
-        parts.append(f"In all runs: {', '.join(layout.common)}.\n")
-    for metric in SUMMARISED:
-        table = metric_table(layout, metric)
-        if not table.empty:
-            parts += [f"## {table.title}\n", f"{table.remark}.\n", markdown(table)]
-    if left_out:
-        parts += [f"## Left out: {len(left_out)}\n", *(f"- {line}" for line in left_out), ""]
+    parts = ["# Results\n", *(f"{remark}\n" for remark in remarks(content))]
+    for table in content.tables:
+        parts += [f"## {table.title}\n", f"{table.remark}.\n", markdown(table)]
+        parts += [f"{note}\n" for note in table.footnotes]
+    if content.left_out:
+        lines = [f"- {line}" for line in content.left_out]
+        parts += [f"## Left out: {len(content.left_out)}\n", *lines, ""]
     return "\n".join(parts)

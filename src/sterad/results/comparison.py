@@ -12,14 +12,16 @@ SIGNIFICANCE = 0.05
 FEWEST = 2
 """Common seeds without which two methods cannot be compared."""
 RULE = (
-    "Bold: the best mean and every method that is not significantly below it, where at least one "
-    "is. Underlined: among those below, the best mean and every method that is not significantly "
-    "below that. Significant: paired t-test over common seeds, two-sided, at 5 % after Holm's "
+    "Bold: the best mean and every method that is not significantly worse, where at least one is. "
+    "Underlined: among those that are, the best mean and every method that is not significantly "
+    "worse than that. Significant: paired t-test over common seeds, two-sided, at 5 % after Holm's "
     "correction within the column"
 )
 """What marks mean; the footnote of every table."""
+BRIEFLY = "Bold: best; underlined: second; where differences are real (paired t-test, Holm, 5 %)."
+"""The same for a terminal."""
 TOO_FEW = f"no other method shares {FEWEST} seeds with the best mean, too few to compare"
-NO_DIFFERENCE = "no method is significantly below the best mean"
+NO_DIFFERENCE = "no method is significantly worse than the best mean"
 
 Seeds = Mapping[object, float]
 """The value of each seed of one method."""

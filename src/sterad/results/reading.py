@@ -75,8 +75,8 @@ def _unfit_number(record: RunRecord, cells: list[float | None]) -> str | None:
             return f"{name} is {value!r}"
     always = [record.seconds, record.images_per_second, record.peak_memory_bytes]
     always += [moment.accuracy for moment in record.moments]
-    always += [number for watched in record.losses for number in watched]
-    always.append(sum(map(sum, record.confusion)))  # thousands of counts: one look, not each
+    # Hundreds of losses and thousands of counts: a sum is finite where all of them are.
+    always += [sum(map(sum, record.losses)), sum(map(sum, record.confusion))]
     if None in always or not all(_fit(value) for value in (*always, *cells)):
         return "a cost or an accuracy is not a finite number"
     return None

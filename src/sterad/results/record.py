@@ -161,7 +161,10 @@ class RunRecord:
 
 
 def _tuples(value: Any) -> Any:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    # A list holds lists or none: rows of numbers, most of a record, are taken as they are.
+    return tuple(map(_tuples, value)) if value and isinstance(value[0], list) else tuple(value)
 
 
 def _from_plain(cls: type[RunRecord], raw: dict[str, Any]) -> RunRecord:

@@ -1,0 +1,37 @@
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from sterad.report.figures.loss_ratio import draw, ratios
+from sterad.results.record import RunRecord
+
+Build = Callable[..., RunRecord]
+
+
+def test_the_mean_of_ratios_is_geometric(make_record: Build) -> None:
+    steps = range(1, 9)
+    seeds = [
+        dataclasses.replace(make_record(), losses=tuple((k, new, 1.0) for k in steps))
+        for new in (4.0, 1.0)
+    ]
+    found = ratios(seeds)
+    assert found is not None
+    np.testing.assert_array_equal(found[0], list(steps))
+    np.testing.assert_allclose(found[1], 2.0)  # √(4 · 1), also at both ends
+
+
+def test_nearby_steps_are_smoothed(make_record: Build) -> None:
+    losses = tuple((k, np.e if k == 5 else 1.0, 1.0) for k in range(1, 10))
+    found = ratios([dataclasses.replace(make_record(), losses=losses)])
+    assert found is not None
+    assert np.log(found[1]) == pytest.approx([0, 0, 0.2, 0.2, 0.2, 0.2, 0.2, 0, 0])
+
+
+def test_too_few_losses_make_no_line(make_record: Build) -> None:
+    short = dataclasses.replace(make_record(), losses=((1, 1.0, 1.0), (2, 0.0, 1.0)))
+    assert ratios([short]) is None
+    assert ratios([]) is None
+    axes = draw([("agd-fd", [make_record()]), ("er", [short])]).axes[0]
+    assert axes.get_legend_handles_labels()[1] == ["agd-fd"]
