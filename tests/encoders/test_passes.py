@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -48,10 +49,8 @@ def test_threads_do_not_change_a_bit(encoder: str, unit: bool) -> None:
     made, x, inside = network(encoder), shown(encoder=encoder), torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        runs = [
-            learnt(copy.deepcopy(made), lambda net, t=threads: Passes(t)(net, x, unit))
-            for threads in (1, 2, 3, 7)
-        ]
+        passes = [Passes(threads) for threads in (1, 2, 3, 7)]
+        runs = [learnt(copy.deepcopy(made), partial(one, shown=x, unit=unit)) for one in passes]
     finally:
         torch.set_num_threads(inside)
     z, grads, buffers = runs[0]
