@@ -16,7 +16,6 @@ from typing import IO
 from sterad.errors import SteradError
 from sterad.experiments.execution import cores
 from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch
-from sterad.results.run_directory import RunDirectory
 
 
 @dataclass
@@ -114,7 +113,7 @@ def _ended(one: _Running) -> Outcome:
     one.complaints.close()
     if one.error is not None:
         return Outcome(one.job, error=one.error)
-    return Outcome(one.job, RunDirectory(one.job.out, one.job.id).read_record())
+    return Outcome(one.job, one.job.place.read_record())
 
 
 def _stop(running: Sequence[_Running]) -> None:
