@@ -22,7 +22,7 @@ from sterad.extras import needed
 
 AT_ONCE = 200
 """Runs that are handed over at a time; each of them holds a lock, and so an open file."""
-PATIENCE = 9.0
+PATIENCE = 8.0
 """Seconds in which a cluster answers."""
 PULSE = 0.5
 """Seconds between two looks at what has been told."""
@@ -189,17 +189,27 @@ def _luggage() -> dict[str, Any]:
     return {"py_modules": [str(package)], "env_vars": environment}
 
 
+ASK = """
+import ray, sys
+print("asking", flush=True)
+ray.init(address=sys.argv[1], logging_level=40)
+"""
+
+
 def _check_answer(address: str) -> None:
     """Ask in a process of its own: Ray itself would try for minutes and then end this one."""
-    words = "import ray, sys; ray.init(address=sys.argv[1], logging_level=40)"
-    try:
-        asked = subprocess.run(
-            [sys.executable, "-c", words, address], capture_output=True, text=True, timeout=PATIENCE
-        )
-        said = asked.stderr.strip().rpartition("\n")[2] if asked.returncode else None
-    except subprocess.TimeoutExpired:
-        said = f"nothing for {PATIENCE:g} s"
-    if said is not None:
+    words = [sys.executable, "-c", ASK, address]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as asking:
+        if asking.stdout is not None:
+            asking.stdout.readline()  # a busy machine may take its time to import Ray
+        try:
+            _, errors = asking.communicate(timeout=PATIENCE)
+            said = errors.decode(errors="replace").strip().rpartition("\n")[2]
+            answered = asking.returncode == 0
+        except subprocess.TimeoutExpired:
+            asking.kill()
+            answered, said = False, f"nothing for {PATIENCE:g} s"
+    if not answered:
         raise SteradError(
             f"no Ray cluster answers at {address!r} ({said}): give the HOST:PORT that `ray start "
             "--head` printed, or leave --address away to start one here"

@@ -15,7 +15,7 @@ from sterad.extras import needed
 
 LARGEST = 1000
 """Jobs of an array: Slurm's own limit where nobody has raised it."""
-PULSE = 0.5
+PULSE = {"slurm": 5.0, "local": 0.5}
 """Seconds between two looks at the files of runs; submitit asks Slurm itself less often."""
 TIMEOUTS = 100
 """Times that a run may reach the end of its time and be queued again."""
@@ -53,8 +53,8 @@ class Slurm:
         for name in ("gpus", "retries"):
             if getattr(self, name) < 0:
                 raise SteradError(f"{name} {getattr(self, name)} is below 0: give 0 or more")
-        if self.cluster not in ("slurm", "local"):
-            raise SteradError(f"cluster {self.cluster!r} is unknown: known are slurm and local")
+        if self.cluster not in PULSE:
+            raise SteradError(f"cluster {self.cluster!r} is unknown: known are {', '.join(PULSE)}")
 
     def launch(self, jobs: Sequence[Job], watch: Watch) -> Iterator[Outcome]:
         """Yield outcomes as runs end; a run whose job dies is submitted again."""
@@ -75,7 +75,7 @@ class Slurm:
         with contextlib.ExitStack() as stack:
             stack.callback(_cancel, array)
             while array:
-                time.sleep(PULSE)
+                time.sleep(PULSE[self.cluster])
                 for one in [*array]:
                     done = one.ticket.done()  # asked before the last events are read
                     for event in one.news():
@@ -154,15 +154,14 @@ class _Away:
         """Yield the events that have been written since the last time."""
         if not self.job.place.events.exists():
             return
-        content = self.job.place.events.read_bytes()
-        # A run that continues forgets events later than its checkpoint, and the file shrinks.
-        self.read = min(self.read, len(content))
-        lines = content[self.read :].splitlines(keepends=True)
+        with open(self.job.place.events, "rb") as file:
+            # A run that continues forgets events later than its checkpoint, and the file shrinks.
+            self.read = file.seek(min(self.read, file.seek(0, 2)))
+            lines = [line for line in file if line.endswith(b"\n")]
+        self.read += sum(map(len, lines))
         for line in lines:
-            if line.endswith(b"\n"):
-                self.read += len(line)
-                with contextlib.suppress(ValueError):
-                    yield json.loads(line)
+            with contextlib.suppress(ValueError):
+                yield json.loads(line)
 
     def outcome(self) -> Outcome | None:
         """Return what came of the job, or nothing where it died without a word."""
