@@ -1,3 +1,4 @@
+import importlib
 import json
 import struct
 from collections.abc import Iterator
@@ -13,8 +14,7 @@ CONFIG = {"method": {"name": "er"}, "seed": 3}
 
 def records(file: Path) -> Iterator[Any]:
     """Yield the records of an offline file: blocks of 32 kB, each record with a header of seven."""
-    from wandb.proto.wandb_internal_pb2 import Record
-
+    record = importlib.import_module("wandb.proto.wandb_internal_pb2").Record
     content, at, whole = file.read_bytes(), 7, b""
     while at + 7 <= len(content):
         _, size, kind = struct.unpack("<IHB", content[at : at + 7])
@@ -24,7 +24,7 @@ def records(file: Path) -> Iterator[Any]:
         whole += content[at + 7 : at + 7 + size]
         at += 7 + size
         if kind in (1, 4):  # all of it, or its last part
-            yield Record.FromString(whole)
+            yield record.FromString(whole)
             whole = b""
 
 

@@ -109,7 +109,7 @@ def test_two_studies_that_write_one_directory(trial: Any) -> None:
     (second,) = Local(1).launch([job], lambda run, event: None)
     study.join()
     assert second.record is None
-    assert f"is being written by process {process}" in second.error
+    assert f"is being written by process {process}" in str(second.error)
     assert first[0].record is not None, "the first loses nothing"
     trial.check_equal(job)
 

@@ -32,13 +32,12 @@ pytestmark = [
 def folder() -> Iterator[Path]:
     """Return the temporary folder of the cluster's machines; sockets need a short path."""
     made = Path(tempfile.mkdtemp(prefix="r", dir="/tmp"))
-    before = os.environ.get("TMPDIR")
-    os.environ |= {"TMPDIR": str(made), "RAY_USAGE_STATS_ENABLED": "0"}
-    yield made
-    if before is None:
-        del os.environ["TMPDIR"]
-    else:
-        os.environ["TMPDIR"] = before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(made))
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        # Ray's workers step back behind all else, which on two busy cores means that they stop.
+        patch.setenv("RAY_worker_niceness", "0")
+        yield made
     shutil.rmtree(made, ignore_errors=True)
 
 
@@ -47,8 +46,8 @@ def address(folder: Path) -> Iterator[str]:
     """Start a head without processors and two workers with one each; return the address."""
     from ray.cluster_utils import Cluster
 
-    small = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **small})
+    small: dict[str, Any] = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
+    cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **small})
     try:
         for _ in range(2):
             cluster.add_node(num_cpus=1, **small)

@@ -64,14 +64,18 @@ def test_an_array_with_all_that_was_asked(
     }.items():
         script(tmp_path, name, text)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    values = {"partition": "long", "account": "lab", "minutes": 90, "memory_gb": 3, "gpus": 1}
+    values: dict[str, Any] = {"partition": "long", "account": "lab", "gpus": 1}
 
     def leave(_: float) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("sterad.experiments.launchers.slurm.time.sleep", leave)
     with pytest.raises(KeyboardInterrupt):
-        list(Slurm(workers=2, cpus=2, **values).launch(trial.jobs(3), trial.heard))
+        list(
+            Slurm(workers=2, cpus=2, minutes=90, memory_gb=3, **values).launch(
+                trial.jobs(3), trial.heard
+            )
+        )
     asked = (tmp_path / "asked.sh").read_text()
     for line in (
         "--array=0-2%2",
