@@ -106,7 +106,9 @@ def test_two_studies_that_write_one_directory(trial: Any) -> None:
     study = threading.Thread(target=lambda: first.extend(trial.launched(Local(1), [job])))
     study.start()
     process = trial.holder(job.out, job.id)
+    os.kill(process, signal.SIGSTOP)  # or it may be done before the second has begun
     (second,) = Local(1).launch([job], lambda run, event: None)
+    os.kill(process, signal.SIGCONT)
     study.join()
     assert second.record is None
     assert f"is being written by process {process}" in str(second.error)

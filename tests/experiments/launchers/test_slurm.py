@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sterad.errors import SteradError
-from sterad.experiments.launchers import LAUNCHERS, Slurm
+from sterad.experiments.launchers import LAUNCHERS, Job, Slurm
 
 # submitit leaves the processes of its jobs to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
@@ -20,14 +20,16 @@ pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:R
 def test_a_preempted_and_a_killed_run_continue(trial: Any) -> None:
     jobs = trial.jobs(6, per_class=60)
 
-    def disturb() -> None:
-        os.kill(trial.holder(jobs[0].out, jobs[0].id), signal.SIGUSR2)
-        os.kill(trial.holder(jobs[1].out, jobs[1].id), signal.SIGKILL)
+    def disturb(job: Job, how: int) -> None:
+        os.kill(trial.holder(job.out, job.id), how)
 
-    thread = threading.Thread(target=disturb)
-    thread.start()
+    signals = zip(jobs, (signal.SIGUSR2, signal.SIGKILL), strict=False)
+    threads = [threading.Thread(target=disturb, args=pair) for pair in signals]
+    for thread in threads:
+        thread.start()
     outcomes = trial.launched(Slurm(workers=2, cluster="local"), jobs)
-    thread.join()
+    for thread in threads:
+        thread.join()
     assert [one.error for one in outcomes] == [None] * 6
     for job in jobs[:2]:
         assert "resume" in [one["event"] for one in trial.events[job.id]]
