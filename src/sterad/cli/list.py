@@ -18,6 +18,7 @@ from sterad.experiments.tuned import read_tuned, tuned_files
 from sterad.memory import MEMORIES
 from sterad.methods import METHODS
 from sterad.registry import Registry, load_plugin
+from sterad.sinks import SINKS
 from sterad.sphere import LAWS
 from sterad.streams import STREAMS
 from sterad.views import RECIPES
@@ -32,6 +33,7 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     CLASSIFIERS,
     LAWS,
     LAUNCHERS,
+    SINKS,
 )
 
 

@@ -62,23 +62,24 @@ def _peek(
     argv: list[str], positional: str, named: tuple[str, ...]
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """Return what was chosen, and the values of a file, before anything is parsed."""
-    for file in _values(argv, "plugin"):
+    for file in values_of(argv, "plugin"):
         load_plugin(file)
-    files = _values(argv, "config")
+    files = values_of(argv, "config")
     given = read_toml(files[-1], "the config") if files else {}
     chosen = {name: given.pop(name, USUAL[name]) for name in (positional, *named)}
     if argv and not argv[0].startswith("-"):
         chosen[positional] = argv[0]
     for name in named:
-        if values := _values(argv, name):
+        if values := values_of(argv, name):
             chosen[name] = values[-1]
     chosen = {name: NAMES[name].resolve(value) for name, value in chosen.items()}
-    if tuned := _values(argv, "tuned"):
+    if tuned := values_of(argv, "tuned"):
         given = tuned_values(tuned[-1], chosen["method"]) | given
     return chosen, given
 
 
-def _values(argv: list[str], option: str) -> list[str]:
+def values_of(argv: list[str], option: str) -> list[str]:
+    """Return what is given for an option, before anything is parsed."""
     values: list[str] = []
     for at, word in enumerate(argv):
         if word.startswith(f"--{option}="):

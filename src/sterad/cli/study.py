@@ -1,53 +1,60 @@
 """`sterad study`: a TOML grid whose missing runs are run, several at a time."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 from rich.console import Console
 
-from sterad.cli.study_view import study_view
+from sterad.cli.launching import parse_with_launcher
+from sterad.cli.study_view import spoken, study_view
+from sterad.experiments.cost import estimate
 from sterad.experiments.execution import Execution
-from sterad.experiments.launchers import Job, Local
+from sterad.experiments.launchers import Job, Launcher
 from sterad.experiments.study import Study
-from sterad.registry import load_plugin
 from sterad.report.tables import terminal_table
+from sterad.results.reading import read_records
 
 
-def study(
-    file: Annotated[Path, tyro.conf.Positional],
-    out: Path = Path("runs"),
-    dry_run: bool = False,
-    workers: int | None = None,
-    threads: int | None = None,
-    device: str | None = None,
-    plugin: tuple[Path, ...] = (),
-) -> int:
-    """Run the missing runs of a TOML grid and print mean ± std over seeds.
+@dataclass(frozen=True)
+class Options:
+    """Run the missing runs of a TOML grid and print mean ± std over seeds."""
 
-    Args:
-        file: The study: [fixed] values, [axes] with a list each, [method.NAME] values.
-        out: Where the directories of runs are.
-        dry_run: Only print the runs and whether each is done.
-        workers: Runs at a time; one for each core by default.
-        threads: Processor threads of each new run; the cores are shared out by default.
-        device: Device of new runs; cuda where there is one, else cpu.
-        plugin: Python files that register your own methods, datasets, streams.
-    """
-    for one in plugin:
-        load_plugin(one)
-    wanted = Study.from_toml(file)
+    file: Annotated[Path, tyro.conf.Positional]
+    """The study: [fixed] values, [axes] with a list each, [method.NAME] values."""
+    out: Path = Path("runs")
+    """Where the directories of runs are."""
+    dry_run: bool = False
+    """Only print the runs, whether each is done, and an estimate of what the others cost."""
+    threads: int | None = None
+    """Processor threads of each new run; the cores are shared out by default."""
+    device: str | None = None
+    """Device of new runs on this machine; cuda where there is one, else cpu."""
+    sink: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
+    """Also send events there, once for each: see `sterad list`."""
+    plugin: tuple[Path, ...] = ()
+    """Python files that register your own methods, datasets, streams."""
+
+
+def study(options: Options, launcher: Launcher) -> int:
+    """Run what is missing; return 1 where a run failed."""
+    wanted, out = Study.from_toml(options.file), options.out
     missing = wanted.missing(out)
-    if dry_run:
-        for config in wanted.configs:
-            print(f"{'missing' if config in missing else 'done   '} {config.id}")
+    if options.dry_run:
+        _announce(wanted, out)
         return 0
-    execution = Execution.chosen(device, threads)
-    jobs = [Job(config, out, execution, plugins=plugin) for config in missing]
+    execution = Execution.chosen(options.device, options.threads)
+    jobs = [
+        Job(config, out, execution, plugins=options.plugin, sinks=options.sink)
+        for config in missing
+    ]
+    if jobs:
+        jobs[0].own_sinks()  # one that is unknown or not installed is told before anything starts
     failed = 0
     with study_view(wanted.title, len(wanted.configs), len(missing)) as view:
-        for outcome in Local(workers).launch(jobs, view.heard):
+        for outcome in launcher.launch(jobs, view.heard):
             view.ended(outcome)
             failed += outcome.error is not None
     Console().print(terminal_table(wanted.records(out)))
@@ -56,6 +63,20 @@ def study(
     return 1 if failed else 0
 
 
+def _announce(wanted: Study, out: Path) -> None:
+    """Print every run, whether it is done, and what it will cost one after the other."""
+    missing, total = set(wanted.missing(out)), 0.0
+    records = read_records(out)[0] if out.is_dir() else []
+    for config in wanted.configs:
+        if config not in missing:
+            print(f"done    {config.id}")
+            continue
+        cost = estimate(config, records)
+        total += cost.seconds
+        print(f"missing {config.id}  about {spoken(cost.seconds)} ({cost.basis})")
+    print(f"{len(missing)} of {len(wanted.configs)} runs are missing, about {spoken(total)} in all")
+
+
 def main(argv: list[str]) -> int:
     """Run the command."""
-    return tyro.cli(study, args=argv, prog="sterad study")
+    return study(*parse_with_launcher(Options, argv, "sterad study"))

@@ -58,7 +58,7 @@ class PlainView:
         if not self.done:
             return "time left unknown"
         rest = (self.missing - self.done) * (time.monotonic() - self.started) / self.done
-        return f"{rest / 60:.0f} min left" if rest > 90 else f"{rest:.0f} s left"
+        return f"{spoken(rest)} left"
 
 
 class LiveView(PlainView):
@@ -90,6 +90,17 @@ class LiveView(PlainView):
         best = "" if self.best is None else f", best so far {self.best[0]:.2%} ({self.best[1]})"
         failed = f", {self.failed} failed" if self.failed else ""
         return Group(table, f"{self.done} of {self.missing} done{failed}{best}, {self.left()}")
+
+
+def spoken(seconds: float) -> str:
+    """Return a time as people say it.
+
+    >>> spoken(45), spoken(600), spoken(9000)
+    ('45 s', '10 min', '2.5 h')
+    """
+    if seconds > 5400:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
 
 
 def study_view(title: str, total: int, missing: int) -> PlainView:

@@ -3,11 +3,14 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import tyro
 
 from sterad.cli.options import flat, parse
 from sterad.experiments.config import Protocol, RunConfig
 from sterad.experiments.execution import Execution
-from sterad.experiments.run import run
+from sterad.experiments.launchers import Job
 from sterad.results.record import METRICS, RunRecord
 from sterad.results.run_directory import RunDirectory
 from sterad.sinks import progress_sink
@@ -30,6 +33,8 @@ class Place:
     tuned: str | None = None
     """Tuned values of this method: a name from `sterad list METHOD`, or the path of a file; the
     values of --config and of the command line stand above them."""
+    sink: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
+    """Also send events there, once for each: see `sterad list`."""
     plugin: tuple[Path, ...] = ()
     """Python files that register your own methods, datasets, streams."""
 
@@ -41,10 +46,10 @@ def main(argv: list[str]) -> int:
     config = RunConfig.of(**flat(parsed, ("method", "dataset", "stream", "protocol")))
     where: Place = parsed.place
     execution = Execution.chosen(where.device, where.threads)
-    finished = RunDirectory(where.out, config.id).record.exists()
-    sinks = [] if finished else [progress_sink(config.id)]
-    record = run(config, where.out, execution, where.checkpoint_every, sinks)
-    _print(record, RunDirectory(where.out, config.id), finished)
+    job = Job(config, where.out, execution, where.checkpoint_every, sinks=where.sink)
+    finished = job.place.record.exists()
+    record = job.run([] if finished else [progress_sink(config.id)])
+    _print(record, job.place, finished)
     return 0
 
 

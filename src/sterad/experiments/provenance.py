@@ -1,19 +1,30 @@
 """Provenance: which code, libraries and machine a number comes from."""
 
 import importlib.metadata
+import json
 import os
 import platform
 import subprocess
 from pathlib import Path
 from typing import Any
 
+SHIPPED = "STERAD_SHIPPED"
+"""Environment variable that says what `code()` said where the code was sent from."""
+
+
+def code() -> dict[str, Any]:
+    """Return version and git commit, also on a machine where the package is not installed."""
+    if SHIPPED in os.environ:
+        sent: dict[str, Any] = json.loads(os.environ[SHIPPED])
+        return sent
+    return {"version": importlib.metadata.version("sterad"), "git_commit": _git_commit()}
+
 
 def provenance() -> dict[str, Any]:
     """Return version, git commit, library versions and machine."""
     libraries = {name: importlib.metadata.version(name) for name in ("torch", "numpy")}
     return {
-        "version": importlib.metadata.version("sterad"),
-        "git_commit": _git_commit(),
+        **code(),
         "python": platform.python_version(),
         **libraries,
         "machine": f"{platform.system()} {platform.machine()}, {_processor()}",

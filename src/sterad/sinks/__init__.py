@@ -8,10 +8,23 @@ import sys
 
 from sterad.sinks.bar import Bar
 from sterad.sinks.json_lines import JsonLines
+from sterad.sinks.mlflow import MLflow
 from sterad.sinks.plain_lines import PlainLines
-from sterad.sinks.sink import Sink
+from sterad.sinks.sink import SINKS, Sink
+from sterad.sinks.tensorboard import TensorBoard
+from sterad.sinks.wandb import WeightsAndBiases
 
-__all__ = ["Bar", "JsonLines", "PlainLines", "Sink", "progress_sink"]
+__all__ = [
+    "SINKS",
+    "Bar",
+    "JsonLines",
+    "MLflow",
+    "PlainLines",
+    "Sink",
+    "TensorBoard",
+    "WeightsAndBiases",
+    "progress_sink",
+]
 
 
 def progress_sink(title: str) -> Bar | PlainLines:

@@ -1,8 +1,11 @@
-"""The protocol of sinks."""
+"""The protocol of sinks, and those that can be asked for by name."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
+
+from sterad.registry import Registry
 
 
 class Sink(Protocol):
@@ -21,3 +24,8 @@ class Sink(Protocol):
         trace: TracebackType | None,
     ) -> None:
         """Close."""
+
+
+SINKS: Registry[Callable[[str, Path, Mapping[str, Any]], Sink]] = Registry("sink", "sterad.sinks")
+"""By name, what makes a sink from the id of a run, its directory and its config as plain values;
+nothing is opened or written before the sink is entered."""

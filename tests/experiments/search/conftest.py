@@ -12,7 +12,7 @@ from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
 from sterad.experiments.execution import Execution
 from sterad.experiments.launchers import Job, Outcome, Watch
-from sterad.experiments.launchers.job import attempted
+from sterad.experiments.launchers.job import attempted, ended
 from sterad.experiments.search.plan import SearchPlan
 from sterad.experiments.search.searching import Search
 from sterad.experiments.search.space import read_space
@@ -56,7 +56,7 @@ class Here:
     def launch(self, jobs: Sequence[Job], watch: Watch) -> Iterator[Outcome]:
         for job in jobs:
             self.launched.append(job)
-            yield attempted(job, [Watched(job, watch)])
+            yield ended(job, attempted(job.to_json(), [Watched(job, watch)]))
 
 
 class Silent:

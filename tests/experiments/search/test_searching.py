@@ -9,7 +9,7 @@ from optuna.trial import TrialState
 
 from sterad.errors import SteradError
 from sterad.experiments.launchers import Job, Outcome, Watch
-from sterad.experiments.launchers.job import attempted
+from sterad.experiments.launchers.job import attempted, ended
 from sterad.experiments.search import journal, searching
 from sterad.experiments.search.plan import SearchPlan
 from sterad.experiments.search.searching import Search
@@ -127,7 +127,7 @@ class Locks:
         self.storage, self.held = storage, held
 
     def launch(self, jobs: Sequence[Job], watch: Watch) -> Iterator[Outcome]:
-        outcomes = [attempted(job) for job in jobs]
+        outcomes = [ended(job, attempted(job.to_json())) for job in jobs]
         lock = self.held.enter_context(open(f"{self.storage}.lock", "ab"))  # noqa: SIM115
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield from outcomes

@@ -2,5 +2,7 @@
 
 from sterad.experiments.launchers.job import LAUNCHERS, Job, Launcher, Outcome, Watch
 from sterad.experiments.launchers.local import Local
+from sterad.experiments.launchers.ray import Ray
+from sterad.experiments.launchers.slurm import Slurm
 
-__all__ = ["LAUNCHERS", "Job", "Launcher", "Local", "Outcome", "Watch"]
+__all__ = ["LAUNCHERS", "Job", "Launcher", "Local", "Outcome", "Ray", "Slurm", "Watch"]

@@ -1,5 +1,6 @@
 """Job: one run as plain values that can go to another process or machine, and what came of it."""
 
+import contextlib
 import dataclasses
 import json
 import traceback
@@ -16,7 +17,7 @@ from sterad.experiments.run import run
 from sterad.registry import Registry, load_plugin
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory
-from sterad.sinks import Sink
+from sterad.sinks import SINKS, Sink
 
 Watch = Callable[[str, Mapping[str, Any]], bool | None]
 """Called with the id of a run and one of its events; a true answer asks for the run's end.
@@ -34,6 +35,8 @@ class Job:
     execution: Execution
     checkpoint_every: int = 500
     plugins: tuple[Path, ...] = ()
+    sinks: tuple[str, ...] = ()
+    """Names of sinks that take the events beside the run's own files."""
 
     @property
     def id(self) -> str:
@@ -48,6 +51,7 @@ class Job:
             "execution": dataclasses.asdict(self.execution),
             "checkpoint_every": self.checkpoint_every,
             "plugins": [str(file) for file in self.plugins],
+            "sinks": self.sinks,
         }
         return json.dumps(plain)
 
@@ -64,11 +68,30 @@ class Job:
             build(Execution, plain["execution"]),
             plain["checkpoint_every"],
             plugins,
+            tuple(plain["sinks"]),
         )
+
+    @property
+    def place(self) -> RunDirectory:
+        """Return the directory of the run."""
+        return RunDirectory(self.out, self.id)
+
+    def own_sinks(self) -> list[Sink]:
+        """Return the sinks that are asked for by name; nothing is opened yet."""
+        folder, config = self.place.path, self.config.plain()
+        return [SINKS[name](self.id, folder, config) for name in self.sinks]
 
     def run(self, sinks: Sequence[Sink] = ()) -> RunRecord:
         """Run, or continue, or read."""
-        return run(self.config, self.out, self.execution, self.checkpoint_every, sinks)
+        opened = [*self.own_sinks(), *sinks]
+        return run(self.config, self.out, self.execution, self.checkpoint_every, opened)
+
+    def reserved(self, cpus: float, gpus: float) -> Self:
+        """Return the job as it is computed elsewhere: on what is reserved for it there."""
+        threads = self.execution.threads or max(1, int(cpus))
+        device = "cuda" if gpus else "cpu"
+        execution = dataclasses.replace(self.execution, threads=threads, device=device)
+        return dataclasses.replace(self, execution=execution)
 
 
 @dataclass(frozen=True)
@@ -90,23 +113,38 @@ class Launcher(Protocol):
 LAUNCHERS: Registry[type[Launcher]] = Registry("launcher", "sterad.launchers")
 
 
-def attempted(job: Job, sinks: Sequence[Sink] = ()) -> Outcome:
-    """Run a job; what goes wrong becomes a sentence, and a traceback beside the run's files."""
+def attempted(text: str, sinks: Sequence[Sink] = ()) -> str | None:
+    """Run the job of a text; return nothing, or what went wrong as a sentence.
+
+    What nobody foresaw leaves a traceback beside the run's files.
+    """
+    place = None
     try:
-        return Outcome(job, job.run(sinks))
+        job = Job.from_json(text)
+        place = job.place
+        job.run(sinks)
     except SteradError as error:
-        return Outcome(job, error=str(error))
+        return str(error)
     except Exception as error:
-        trace = RunDirectory(job.out, job.id).path / "traceback.txt"
-        trace.parent.mkdir(parents=True, exist_ok=True)
-        trace.write_text(traceback.format_exc())
-        return Outcome(job, error=f"{type(error).__name__}: {error}; see {str(trace)!r}")
+        said = f"{type(error).__name__}: {error}"
+        return f"{said}; see {str(_traced(place.path))!r}" if place else said
+    return None
 
 
-def finished(job: Job) -> Outcome:
-    """Return what a job left on this machine's disk."""
+def _traced(folder: Path) -> Path:
+    file = folder / "traceback.txt"
+    with contextlib.suppress(OSError):  # a full disk has been told of already
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(traceback.format_exc())
+    return file
+
+
+def ended(job: Job, error: str | None) -> Outcome:
+    """Return the outcome of a job whose files are on this machine's disk."""
+    if error is not None:
+        return Outcome(job, error=error)
     try:
-        record = RunDirectory(job.out, job.id).read_record()
+        record = job.place.read_record()
     except SteradError as error:
         return Outcome(job, error=str(error))
     return Outcome(job, record, None if record else "it ended without a record")

@@ -15,7 +15,7 @@ from typing import IO
 
 from sterad.errors import SteradError
 from sterad.experiments.execution import cores
-from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch, finished
+from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch, ended
 
 
 @dataclass
@@ -111,9 +111,7 @@ def _ended(one: _Running) -> Outcome:
         one.error = f"its process ended by {how}{said}; the same command continues it"
     one.told.close()
     one.complaints.close()
-    if one.error is not None:
-        return Outcome(one.job, error=one.error)
-    return finished(one.job)
+    return ended(one.job, one.error)
 
 
 def _stop(running: Sequence[_Running]) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Self, TextIO
 
-from sterad.experiments.launchers.job import Job, attempted
+from sterad.experiments.launchers.job import attempted
 
 
 class Told:
@@ -33,10 +33,10 @@ def main() -> int:
     # Whatever a method or a library prints must not stand between the events.
     events = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    outcome = attempted(Job.from_json(sys.stdin.read()), [Told(events)])
-    if outcome.error is not None:
-        Told(events).emit({"event": "error", "error": outcome.error})
-    return 0 if outcome.error is None else 1
+    error = attempted(sys.stdin.read(), [Told(events)])
+    if error is not None:
+        Told(events).emit({"event": "error", "error": error})
+    return 0 if error is None else 1
 
 
 if __name__ == "__main__":
