@@ -35,8 +35,10 @@ def folder() -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(made))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        # Ray's workers step back behind all else, which on two busy cores means that they stop.
+        # Ray's workers step back behind all else, and one that is not up in a minute is given up:
+        # on two busy cores no run would ever begin.
         patch.setenv("RAY_worker_niceness", "0")
+        patch.setenv("RAY_worker_register_timeout_seconds", "600")
         yield made
     shutil.rmtree(made, ignore_errors=True)
 
@@ -122,10 +124,13 @@ def test_an_address_that_does_not_answer(mute: bool, trial: Any) -> None:
         if mute:
             port.listen()
         address = f"127.0.0.1:{port.getsockname()[1]}"
+        before = time.monotonic()
+        subprocess.run([sys.executable, "-c", "import ray"], check=True)
         started = time.monotonic()
         with pytest.raises(SteradError, match=f"no Ray cluster answers at '{address}'"):
             list(Ray(address).launch(trial.jobs(1), trial.heard))
-        assert time.monotonic() - started < 10.5
+        imported = started - before  # under a second, unless others keep the machine busy
+        assert time.monotonic() - started < 10 + 2 * max(0, imported - 1)
     assert not (trial.folder / "runs").exists()
 
 

@@ -87,8 +87,8 @@ class Ray:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         if self.address is not None:
             _check_answer(self.address)
-        ray.init(**self._where(), runtime_env=_luggage(), log_to_driver=False, logging_level=40)
         try:
+            ray.init(**self._where(), runtime_env=_luggage(), log_to_driver=False, logging_level=40)
             self._check_room(ray)
             yield
         finally:
