@@ -13,6 +13,7 @@ import pytest
 
 from sterad.cli import main
 from sterad.experiments.tuned import read_tuned
+from sterad.methods import METHODS
 from sterad.results.run_directory import RunDirectory
 
 SMALL = [
@@ -142,3 +143,13 @@ def test_a_run_is_stopped_by_its_launcher(folder: Path) -> None:
     assert "SIGTERM" in (found[jobs[0].id].error or "")
     assert not RunDirectory(folder, jobs[0].id).record.exists()
     assert found[jobs[1].id].record is not None
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_no_field_of_a_method_stands_in_the_way(
+    method: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["search", method, "--help"])
+    assert ended.value.code == 0
+    assert "--objective {validation,test}" in capsys.readouterr().out

@@ -95,8 +95,9 @@ def _options(
     chosen: dict[str, str], given: dict[str, Any], positional: str, extra: dict[str, Any]
 ) -> type[Any]:
     """Return a dataclass whose flattened fields are all options of what was chosen."""
+    taken = {one.name for value in extra.values() for one in dataclasses.fields(value)}
     owners: dict[str, type[Any]] = {
-        f"of_{name}": getattr(NAMES[name][value], "Config", NAMES[name][value])
+        f"of_{name}": _without(getattr(NAMES[name][value], "Config", NAMES[name][value]), taken)
         for name, value in chosen.items()
     }
     parts = deal(given, owners | {k: type(v) for k, v in extra.items()}, "the config file")
@@ -116,6 +117,21 @@ def _options(
         (k, type(v), field(default=dataclasses.replace(v, **parts[k]))) for k, v in extra.items()
     ]
     return dataclasses.make_dataclass("Options", [*words, *others, *nested], frozen=True)
+
+
+def _without(owner: type[Any], taken: set[str]) -> type[Any]:
+    """Return a description whose fields that the command calls its own are no options.
+
+    `--objective` of a search is the search's, though AGD-FD has a field of that name.
+    """
+    hidden: list[Any] = [
+        (one.name, Annotated[Any, tyro.conf.Fixed, tyro.conf.Suppress], field(default=one.default))
+        for one in dataclasses.fields(owner)
+        if one.name in taken
+    ]
+    if not hidden:
+        return owner
+    return dataclasses.make_dataclass(owner.__name__, hidden, bases=(owner,), frozen=True)
 
 
 def _description(kind: str, name: str) -> str:
