@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+from sterad.paper.verdicts import Verdict, verdicts
+from sterad.paper.wording import RULE as VERDICT_RULE
+from sterad.paper.wording import by_how_much, protocol_of, summary
 from sterad.report.drawing import Section
 from sterad.report.sections import paper_figures, sections
 from sterad.report.tables import HEADLINE, MetricTable, metric_table, percent, title, write_rank
@@ -28,6 +31,8 @@ class Content:
     tables: tuple[MetricTable, ...]
     """Those that hold anything."""
     sections: tuple[Section, ...]
+    verdicts: tuple[Verdict, ...]
+    """On every number and claim of the paper."""
     left_out: Sequence[str]
     """Sentences on records that could not be read."""
 
@@ -37,7 +42,7 @@ def compose(records: Sequence[RunRecord], left_out: Sequence[str] = ()) -> Conte
     layout = lay_out(records)
     tables = tuple(metric_table(layout, metric) for metric in SUMMARISED)
     kept = tuple(table for table in tables if not table.empty)
-    return Content(records, layout, kept, sections(layout), left_out)
+    return Content(records, layout, kept, sections(layout), verdicts(records), left_out)
 
 
 def render(content: Content) -> str:
@@ -67,6 +72,7 @@ def render(content: Content) -> str:
             rule=f"{RULE}.",
             sections=content.sections,
             paper_figures=paper_figures(content.sections),
+            paper=_paper(content.verdicts),
             summarised=SUMMARISED,
             overview=[_overview(*run) for run in runs],
             runs=[_run(f"{row}, {column}", record) for row, column, record in runs[:MOST_DETAILED]],
@@ -80,6 +86,19 @@ def _subject(layout: Layout, runs: int) -> str:
         names = [*names[:4], f"{len(names) - 4} more"]
     shown = " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
     return f"{runs} {'run' if runs == 1 else 'runs'} of {shown}"
+
+
+def _paper(found: Sequence[Verdict]) -> dict[str, Any]:
+    """Return what the page says of the paper: the verdicts that there are runs for."""
+    judged = [one for one in found if one.outcome != "not run"]
+    return {
+        "summary": summary(found),
+        "rule": VERDICT_RULE,
+        "rows": [
+            (one.where, one.subject, by_how_much(one), one.paper, one.ours, protocol_of(one))
+            for one in judged
+        ],
+    }
 
 
 def _overview(method: str, setting: str, record: RunRecord) -> dict[str, Any]:
