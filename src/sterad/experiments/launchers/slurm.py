@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -139,8 +140,10 @@ class _Away:
     tries: int = 0
     """Times that it has been submitted."""
     sentence: Path = field(default=Path())
+    file: int | None = None
+    """Number of the file of events that was read the last time."""
     read: int = 0
-    """Bytes of the events that have been read."""
+    """Bytes of it that have been read."""
 
     def told(self, folder: Path) -> str:
         """Return the file for what went wrong, cleared of what was told the last time."""
@@ -155,10 +158,14 @@ class _Away:
         if not self.job.place.events.exists():
             return
         with open(self.job.place.events, "rb") as file:
-            # A run that continues forgets events later than its checkpoint, and the file shrinks.
-            self.read = file.seek(min(self.read, file.seek(0, 2)))
-            lines = [line for line in file if line.endswith(b"\n")]
-        self.read += sum(map(len, lines))
+            written, content = os.fstat(file.fileno()).st_ino, file.read()
+        if self.file not in (None, written):
+            # A run that continues writes a new file with what it keeps, and says that it goes on.
+            resumed = content.rfind(b'{"event": "resume"')
+            self.read = len(content) if resumed < 0 else resumed
+        end = content.rfind(b"\n") + 1
+        lines = content[self.read : end].splitlines()
+        self.file, self.read = written, max(self.read, end)
         for line in lines:
             with contextlib.suppress(ValueError):
                 yield json.loads(line)
