@@ -74,7 +74,7 @@ def _announce(wanted: Study, out: Path) -> None:
         cost = estimate(config, records)
         total += cost.seconds
         print(f"missing {config.id}  about {spoken(cost.seconds)} ({cost.basis})")
-    print(f"{len(missing)} of {len(wanted.configs)} runs are missing, about {spoken(total)} in all")
+    print(f"{len(missing)} of {len(wanted.configs)} runs to do, about {spoken(total)} one by one")
 
 
 def main(argv: list[str]) -> int:
