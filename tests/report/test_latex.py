@@ -31,7 +31,7 @@ def test_marks_and_numbers(records: list[RunRecord]) -> None:
     written = latex(metric_table(lay_out(records)))
     assert r"agd-fd & \textbf{90.20} {\scriptsize $\pm$ 0.16}" in written
     assert r"er & \underline{70.20} {\scriptsize $\pm$ 0.16}" in written
-    assert r"\footnotesize Bold: the best mean and every method" in written
+    assert r"\footnotesize Bold: the best mean and, where methods" in written
     assert r"at 5 \% after Holm's correction" in written
 
 

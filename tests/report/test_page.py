@@ -163,7 +163,7 @@ def test_marks_are_in_the_table_and_explained_once(make_record: Build) -> None:
 def test_one_seed_marks_nothing_and_says_why(make_record: Build) -> None:
     page = page_of([make_record("er"), make_record("agd-fd")])
     assert 'class="best"' not in page
-    assert "Nothing is marked: no other method shares 2 seeds" in page
+    assert "Nothing is marked: no other method shares 3 seeds" in page
 
 
 def test_of_many_runs_all_are_listed_and_some_are_told_in_full(make_record: Build) -> None:

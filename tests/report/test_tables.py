@@ -115,7 +115,7 @@ def test_the_footnotes_hold_the_rule_and_the_reasons(make_record: Build) -> None
     notes = metric_table(lay_out(single)).footnotes
     assert notes[0] == f"{RULE}."
     assert notes[1] == (
-        "Nothing is marked in blurry: no other method shares 2 seeds with the best mean, "
+        "Nothing is marked in blurry: no other method shares 3 seeds with the best mean, "
         "too few to compare."
     )
     assert notes[2].startswith("Rank: ")

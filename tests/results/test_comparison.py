@@ -101,3 +101,10 @@ def test_who_takes_no_part_changes_nothing() -> None:
 def test_lower_may_be_better() -> None:
     found = standing([seeds(0.1), seeds(0.5, own=1)], higher_is_better=False)
     assert marks(found) == ({0}, {1})
+
+
+def test_a_noisy_method_is_not_marked_above_one_that_is_worse() -> None:
+    noisy: dict[object, float] = {seed: 3 * (-1.0) ** seed for seed in range(10)}
+    found = standing([seeds(0.9), seeds(0.5, own=1), noisy])
+    assert [one.corrected < 0.05 for one in found.comparisons[:2]] == [True, False]
+    assert marks(found) == ({0}, {1, 2})

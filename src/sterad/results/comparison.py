@@ -9,13 +9,12 @@ from sterad.results.student_t import two_sided_p
 
 SIGNIFICANCE = 0.05
 """Chance of a false difference that is accepted within a column."""
-FEWEST = 2
-"""Common seeds without which two methods cannot be compared."""
+FEWEST = 3
+"""Common seeds without which two methods are not compared: two say next to nothing of a spread."""
 RULE = (
-    "Bold: the best mean and every method that is not significantly worse, where at least one is. "
-    "Underlined: among those that are, the best mean and every method that is not significantly "
-    "worse than that. Significant: paired t-test over common seeds, two-sided, at 5 % after Holm's "
-    "correction within the column"
+    "Bold: the best mean and, where methods are significantly worse, all above the best of those. "
+    "Underlined: the same among the rest. Significant: paired t-test over common seeds, two-sided, "
+    "at 5 % after Holm's correction within the column"
 )
 """What marks mean; the footnote of every table."""
 BRIEFLY = "Bold: best; underlined: second; where differences are real (paired t-test, Holm, 5 %)."
@@ -110,10 +109,16 @@ def _group(
     """Return those that share the first place among `rows`, those below it, and the tests."""
     lead = max(rows, key=lambda row: (summarise(values[row].values()).mean, -row))
     compared = _against(lead, values, rows)
-    below = frozenset(
-        one.row for one in compared if one.corrected <= SIGNIFICANCE and one.difference.mean > 0
-    )
-    return frozenset({lead, *(one.row for one in compared)}) - below, below, compared
+    means = {row: summarise(values[row].values()).mean for row in rows}
+    worse = [
+        means[one.row]
+        for one in compared
+        if one.corrected <= SIGNIFICANCE and one.difference.mean > 0
+    ]
+    # A noisy method may be too uncertain to be called worse, but is not marked above one that is.
+    shared = {lead, *(one.row for one in compared)}
+    below = frozenset(row for row in shared if worse and means[row] <= max(worse))
+    return frozenset(shared) - below, below, compared
 
 
 def _against(
