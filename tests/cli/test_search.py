@@ -129,6 +129,7 @@ def test_killed_in_the_midst_it_continues(folder: Path) -> None:
     assert done == {f: f.stat().st_mtime_ns for f in done}, "what was finished is not repeated"
 
 
+@pytest.mark.slow
 def test_a_run_is_stopped_by_its_launcher(folder: Path) -> None:
     """The local launcher ends the one run that the watch has enough of."""
     from sterad.experiments.config import RunConfig

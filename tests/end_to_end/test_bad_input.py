@@ -153,7 +153,7 @@ def test_a_directory_that_another_process_is_writing(
             other.kill()
 
 
-@pytest.mark.parametrize("step", ["config", "checkpoint"])
+@pytest.mark.parametrize("step", ["config", pytest.param("checkpoint", marks=pytest.mark.slow)])
 def test_files_that_may_not_grow(step: str, tmp_path: Path) -> None:
     """A limit on file sizes fails writes for real, wherever the tests run."""
     folder = begun(tmp_path)

@@ -137,6 +137,7 @@ def test_killed_on_every_stream(stream: str, tmp_path: Path) -> None:
     check("agd-fd", stream, 1, tmp_path)
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_of_writing_a_checkpoint(tmp_path: Path) -> None:
     config, caught = config_of("vmf-fd", "clear"), 0
     place = RunDirectory(tmp_path / "killed", config.id)

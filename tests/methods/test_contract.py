@@ -11,7 +11,7 @@ from sterad.testing import check_method
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_method.py"
 
 
-QUICK = ("agd-fd", "er", "finetune")
+QUICK = ("agd-fd", "er")
 """Contracts that also `make test` walks; `make check` walks all of them."""
 
 

@@ -121,14 +121,10 @@ def test_new_classes_join_the_teacher_as_the_student_has_them() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["agd-fd", "er-ace", "derpp", "scr", "pcr", "ocm", "dvc"])
+@pytest.mark.parametrize("name", ["agd-fd", "er", "er-ace", "derpp", "scr", "pcr", "ocm", "dvc"])
 def test_methods_with_a_teacher_keep_the_contract(name: str) -> None:
     fields = SMALL | ({"views": 1} if name == "agd-fd" else {})
     check_method(name, METHODS[name].Config(answers_by="average", **fields))
-
-
-def test_er_with_a_teacher_keeps_the_contract() -> None:
-    check_method("er", METHODS["er"].Config(answers_by="teacher", **SMALL))
 
 
 @pytest.mark.parametrize("momentum", [1.0, -0.1, 2.0, float("nan")])

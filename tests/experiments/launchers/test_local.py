@@ -24,6 +24,7 @@ def alive(process: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_one_failure_and_continues(trial: Any) -> None:
     jobs = trial.jobs(3, per_class=40)
     killer = threading.Thread(
@@ -49,11 +50,17 @@ def test_a_killed_run_is_one_failure_and_continues(trial: Any) -> None:
     [
         ("raises", "raise ValueError('no such luck')", "ValueError: no such luck; see"),
         ("leaves", "os._exit(3)", "exit code 3"),
-        ("prints", "print('x' * 100_000); raise KeyError('gone')", "KeyError: 'gone'"),
-        (
+        pytest.param(
+            "prints",
+            "print('x' * 100_000); raise KeyError('gone')",
+            "KeyError: 'gone'",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             "full",
             "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))",
             "File too large",
+            marks=pytest.mark.slow,
         ),
     ],
 )
@@ -100,6 +107,7 @@ def test_leaving_ends_all_processes(trial: Any) -> None:
             assert job.place.config.exists()
 
 
+@pytest.mark.slow
 def test_two_studies_that_write_one_directory(trial: Any) -> None:
     (job,) = trial.jobs(1, per_class=60)
     first: list[Any] = []
