@@ -137,3 +137,8 @@ def test_a_row_of_numbers_is_a_line_and_text_is_left_alone(record: RunRecord) ->
     text = dataclasses.replace(record, provenance={"note": "[ 1,  2 ] \n[\n3]"}).to_json()
     assert "[2, 3]" in text
     assert RunRecord.from_json(text).provenance == {"note": "[ 1,  2 ] \n[\n3]"}
+
+
+def test_images_of_consolidations_count_with_the_batches(record: RunRecord) -> None:
+    late = dataclasses.replace(record, images_per_step=0.0, consolidation_images=600)
+    assert late.images_per_batch == 600 / record.stream.steps

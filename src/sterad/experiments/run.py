@@ -171,6 +171,7 @@ def _record(config: RunConfig, session: Session, execution: Execution) -> RunRec
         execution=dataclasses.asdict(execution),
         provenance=provenance(),
         images_per_step=session.learner.images / session.step,
+        consolidation_images=session.consolidation_images,
         confusion=session.confusion,
         losses=() if session.watch is None else tuple(session.watch.losses),
         sphere=SpherePicture(session.axes, frames) if session.axes and frames else None,

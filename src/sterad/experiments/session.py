@@ -49,7 +49,7 @@ class Session:
         """Of the last evaluation."""
         self.asked = self.right = 0
         self.seconds = self.training_seconds = 0.0
-        self.earlier_peak = 0
+        self.earlier_peak = self.earlier_consolidated = 0
         self.started = time.perf_counter()
 
     def _frame_steps(self) -> frozenset[int]:
@@ -148,6 +148,11 @@ class Session:
         now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return max(self.earlier_peak, now)
 
+    @property
+    def consolidation_images(self) -> int:
+        """Return images trained on in consolidations, also before a resume."""
+        return self.earlier_consolidated + self.learner.consolidation_images
+
     def state_dict(self) -> dict[str, Any]:
         """Return everything, also the learner's state."""
         return {
@@ -162,6 +167,7 @@ class Session:
             "seconds": self.elapsed,
             "training_seconds": self.training_seconds,
             "peak_memory_bytes": self.peak_memory_bytes,
+            "consolidation_images": self.consolidation_images,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -175,6 +181,7 @@ class Session:
             self.watch.losses = list(state.get("losses", ()))
         self.seconds, self.training_seconds = state["seconds"], state["training_seconds"]
         self.earlier_peak = state["peak_memory_bytes"]
+        self.earlier_consolidated = state.get("consolidation_images", 0)
         self.started = time.perf_counter()
 
 

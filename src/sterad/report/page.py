@@ -110,7 +110,7 @@ def _overview(method: str, setting: str, record: RunRecord) -> dict[str, Any]:
         "metrics": [getattr(record, name) for name in SUMMARISED],
         "seconds": record.seconds,
         "duration": duration(record.seconds),
-        "images": record.images_per_step,
+        "images": record.images_per_batch,
     }
 
 

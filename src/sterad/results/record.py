@@ -113,6 +113,8 @@ class RunRecord:
     images_per_step: float = 0.0
     """Images pushed through the network per stream batch, all views counted; what is trained at
     consolidations is not."""
+    consolidation_images: int = 0
+    """Images trained on in all consolidations: GDumb learns nothing elsewhere."""
     confusion: tuple[tuple[int, ...], ...] = ()
     """At the end: test images of each class (down) that were answered with each class (across)."""
     losses: tuple[tuple[int, float, float], ...] = ()
@@ -120,6 +122,11 @@ class RunRecord:
     earlier tasks; empty for a method without a loss a row."""
     sphere: SpherePicture | None = None
     schema: int = field(default=SCHEMA)
+
+    @property
+    def images_per_batch(self) -> float:
+        """Images trained on for each stream batch, those of consolidations included."""
+        return self.images_per_step + self.consolidation_images / max(1, self.stream.steps)
 
     def metrics(self) -> dict[str, Any]:
         """Return all that two runs of one config under one execution must share, bit for bit."""

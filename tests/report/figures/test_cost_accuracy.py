@@ -32,11 +32,11 @@ def test_points_are_means_over_seeds(make_record: Build) -> None:
     old = dataclasses.replace(make_record("er"), images_per_step=0.0)
     methods = [("agd-fd", records), ("nobody", []), ("er", [old])]
     assert placed(methods, "seconds")[0] == (15.0, 60.0)
-    assert list(placed(methods, "images_per_step")) == [0]
+    assert list(placed(methods, "images_per_batch")) == [0]
 
 
 def test_a_point_a_method_and_one_front(make_record: Build) -> None:
     methods = [("agd-fd", [make_record()]), ("finetune", [make_record("finetune")])]
-    axes = draw(methods, "images_per_step").axes[0]
+    axes = draw(methods, "images_per_batch").axes[0]
     assert len(axes.lines) == 3
     assert axes.get_xscale() == "log"  # 10 and 444 images are far apart

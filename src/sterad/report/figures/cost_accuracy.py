@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 COSTS = {
     "seconds": "seconds of a run",
-    "images_per_step": "images through the network per batch",
+    "images_per_batch": "images through the network per batch",
 }
 """Fields of a record that are costs, and what they are called."""
 Methods = Sequence[tuple[str, Sequence[RunRecord]]]
