@@ -9,7 +9,13 @@ from sterad.report.tables import MetricTable
 from sterad.results.grouping import Layout, flatten
 from sterad.results.record import METRICS, RunRecord
 
-COSTS = ("seconds", "images_per_second", "images_per_step", "consolidation_images", "peak_memory_bytes")
+COSTS = (
+    "seconds",
+    "images_per_second",
+    "images_per_step",
+    "consolidation_images",
+    "peak_memory_bytes",
+)
 Row = Mapping[str, Any]
 
 
