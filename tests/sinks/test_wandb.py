@@ -1,6 +1,7 @@
 import importlib
 import json
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ def test_offline_runs_read_back(
     folder = tmp_path / "mine-s0"
     folder.mkdir()
     for events in (killed, continued):
+        time.sleep(1.1)  # wandb names its folder by the second: no real run is continued within one
         with SINKS["wandb"]("mine-s0", folder, CONFIG) as sink:
             for event in events:
                 sink.emit(event)
