@@ -167,8 +167,8 @@ def check_device(made: _Maker, stream: Stream) -> None:
         _follow(learner, stream, 0, len(stream))
         learner.consolidate()
         learner.predict(stream.batch(0).x)
-    except (NotImplementedError, RuntimeError) as error:
-        if isinstance(error, NotImplementedError) or "item()" in str(error):
+    except RuntimeError as error:
+        if "meta tensor" in str(error).lower():  # torch has no number to give
             return
         message = f"on the device 'meta': {error}; is there a device in the code?"
         raise AssertionError(message) from error
