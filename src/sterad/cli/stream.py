@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from sterad.atomic import write_atomically
 from sterad.cli.options import flat, parse
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
 from sterad.experiments.session import facts_of
 from sterad.report.figures import class_proportions
-from sterad.results.atomic import write_atomically
 from sterad.streams import Stream, save_order
 
 

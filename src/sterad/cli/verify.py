@@ -10,13 +10,13 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from sterad.atomic import write_atomically
 from sterad.errors import SteradError
 from sterad.paper.commands import study_command
 from sterad.paper.numbers import numbers
 from sterad.paper.others import OtherProtocol, other_protocols
 from sterad.paper.verdicts import Verdict, verdicts
 from sterad.paper.wording import BEGIN, END, by_how_much, protocol_of, section, summary, within
-from sterad.results.atomic import write_atomically
 from sterad.results.reading import read_records
 
 

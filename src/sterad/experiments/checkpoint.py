@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from sterad.atomic import write_atomically
 from sterad.errors import SteradError
-from sterad.results.atomic import write_atomically
 
 FORMAT = "sterad checkpoint"
 SCHEMA = 1

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from sterad.atomic import write_atomically
 from sterad.errors import SteradError
 from sterad.report.drawing import Drawing, Section
 from sterad.report.style import themed
-from sterad.results.atomic import write_atomically
 
 DOTS = 200
 """Pixels of a PNG per inch."""

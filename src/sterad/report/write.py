@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from sterad.atomic import write_atomically
 from sterad.errors import SteradError
 from sterad.report.figure_files import write_figures
 from sterad.report.latex import document
@@ -11,7 +12,6 @@ from sterad.report.page import Content, compose, render
 from sterad.report.spreadsheet import cells_csv, runs_csv
 from sterad.report.tables import MetricTable, markdown
 from sterad.report.wording import fit
-from sterad.results.atomic import write_atomically
 from sterad.results.reading import read_records
 from sterad.results.record import RunRecord
 

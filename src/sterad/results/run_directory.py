@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from sterad.atomic import remove_leftovers, write_atomically
 from sterad.errors import SteradError
-from sterad.results.atomic import remove_leftovers, write_atomically
 from sterad.results.record import RunRecord
 
 

@@ -1,7 +1,6 @@
 """Order files: a stream as `order.npz`, so that others train on the very same one."""
 
 import json
-import os
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from sterad.atomic import write_atomically
 from sterad.data import Dataset
 from sterad.errors import SteradError
 from sterad.streams.digest import digest_of
@@ -39,7 +39,9 @@ def save_order(stream: Stream, path: str | Path) -> Path:
         "scored": np.concatenate([one.indices for one in evaluations]),
         "plan": json.dumps(_plan(stream, evaluations)),
     }
-    return _write(Path(path), columns)
+    file = Path(path)
+    write_atomically(file, lambda opened: np.savez_compressed(opened, **columns))
+    return file
 
 
 def read_order(path: str | Path, dataset: Dataset) -> Stream:
@@ -90,23 +92,6 @@ def _named(transform: object) -> dict[str, Any]:
             f"those are {', '.join(NAMED)}"
         )
     return plain(transform)
-
-
-def _write(path: Path, columns: dict[str, Any]) -> Path:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            np.savez_compressed(file, **columns)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise SteradError(
-            f"cannot write the order file {str(path)!r}: {error.strerror}; choose another place"
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path
 
 
 @contextmanager

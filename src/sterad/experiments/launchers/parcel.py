@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from sterad.atomic import write_atomically
 from sterad.errors import SteradError
 from sterad.experiments.launchers.job import Job, Outcome, attempted
-from sterad.results.atomic import write_atomically
 
 BEGUN = ("config.json", "events.jsonl", "checkpoint.pt")
 """What a run needs to continue."""

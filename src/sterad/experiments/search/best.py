@@ -11,11 +11,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from sterad.atomic import write_atomically
 from sterad.errors import SteradError
 from sterad.experiments.tuned import tuned_files
 from sterad.methods import METHODS
 from sterad.registry import canonical
-from sterad.results.atomic import write_atomically
 
 FOLDER = Path("studies") / "best"
 HEADER = re.compile(r"\[\s*(?:\"([^\"]+)\"|'([^']+)'|([\w-]+))\s*\]\s*(#.*)?$")

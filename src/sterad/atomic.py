@@ -30,7 +30,7 @@ def write_atomically(path: Path, content: str | bytes | Callable[[BinaryIO], Non
             raise
         raise SteradError(
             f"cannot write {str(path)!r}: {reason}. What was there before is untouched; "
-            "make room or choose another place with --out, and run the same command again"
+            "make room or choose another place, and run the same command again"
         ) from error
 
 
