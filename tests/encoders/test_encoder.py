@@ -9,7 +9,7 @@ from sterad.errors import SteradError
 
 
 def test_the_encoders_have_names() -> None:
-    assert list(ENCODERS) == ["mlp", "preact-resnet18", "resnet18", "resnet18-7x7"]
+    assert list(ENCODERS) == ["flatten", "mlp", "preact-resnet18", "resnet18", "resnet18-7x7"]
 
 
 @pytest.mark.parametrize("name", list(ENCODERS))

@@ -1,6 +1,7 @@
 """Images to features: encoders by name, heads that can grow, and the network of both."""
 
 from sterad.encoders.encoder import ENCODERS, Encoder
+from sterad.encoders.flatten import Flatten
 from sterad.encoders.growth import carry_over, grow
 from sterad.encoders.heads import make_head
 from sterad.encoders.mlp import MLP
@@ -13,6 +14,7 @@ __all__ = [
     "ENCODERS",
     "MLP",
     "Encoder",
+    "Flatten",
     "Network",
     "Passes",
     "PreactivationResNet18",

@@ -10,6 +10,7 @@ a softmax cross-entropy whose logits are log g + log π. The paper takes the cla
 from collections.abc import Callable
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -35,7 +36,8 @@ def posterior_loss(
 
     z: (n, d) unit rows; labels: (n,) int64; directions: (C, d) rows, None for the standard basis,
     class c at coordinate c; classes: (k,) int64, sorted, those in the denominator, None for
-    those among `labels`; log_priors: (k,), aligned with the classes, None for equal ones.
+    those among `labels`; log_priors: (k,), aligned with the classes, None for equal ones. Labels
+    and classes are looked at on the host: left there, they make no device wait.
 
     >>> from sterad.sphere import VonMisesFisher, kernel
     >>> z, labels = torch.eye(4)[:3], torch.tensor([0, 1, 1])
@@ -45,6 +47,7 @@ def posterior_loss(
     """
     classes, targets = _targets(labels, classes)
     _require_directions(classes, z, directions)
+    classes, targets = classes.to(z.device), targets.to(z.device)
     if directions is None:
         cosines = z.index_select(1, classes)
     else:
@@ -69,6 +72,7 @@ def posterior_loss_of_scores(
     """
     classes, targets = _targets(labels, classes)
     _require_room(classes, scores.shape[1], "scores have", "a column for every class")
+    classes, targets = classes.to(scores.device), targets.to(scores.device)
     return _cross_entropy(scores.index_select(1, classes), targets, log_priors, reduction)
 
 
@@ -87,7 +91,8 @@ def likelihood_loss(
     >>> round(loss.item(), 6)
     -15.86778
     """
-    _require_directions(labels, z, directions)
+    _require_directions(_targets(labels, None)[0], z, directions)
+    labels = labels.to(z.device)
     if directions is None:
         cosines = z.gather(1, labels.unsqueeze(1)).squeeze(1)
     else:
@@ -100,17 +105,19 @@ def likelihood_loss(
 
 def _targets(labels: Tensor, classes: Tensor | None) -> tuple[Tensor, Tensor]:
     """Return the sorted classes of the denominator and the position of each label in them."""
+    asked = labels.cpu().numpy()
     if classes is None:
-        found, targets = torch.unique(labels, return_inverse=True)
-        return found, targets
-    targets = torch.searchsorted(classes, labels).clamp_max(len(classes) - 1)
-    missing = classes.take(targets) != labels
-    if bool(missing.any()):
+        found, positions = np.unique(asked, return_inverse=True)
+        return torch.from_numpy(found), torch.from_numpy(positions)
+    known = classes.cpu().numpy()
+    positions = np.searchsorted(known, asked).clip(max=len(known) - 1)
+    missing = known[positions] != asked
+    if missing.any():
         raise SteradError(
-            f"the label {int(labels[missing][0])} is not among the {len(classes)} classes of the "
+            f"the label {asked[missing][0]} is not among the {len(known)} classes of the "
             "denominator: add it to `classes`, sorted, or leave `classes` out"
         )
-    return classes, targets
+    return torch.from_numpy(known), torch.from_numpy(positions)
 
 
 def _require_directions(classes: Tensor, z: Tensor, directions: Tensor | None) -> None:
@@ -125,7 +132,7 @@ def _require_directions(classes: Tensor, z: Tensor, directions: Tensor | None) -
 def _require_room(classes: Tensor, room: int, have: str, remedy: str) -> None:
     if not len(classes):
         return
-    low, high = (int(x) for x in torch.aminmax(classes))
+    low, high = classes.numpy()[[0, -1]]
     if low < 0 or high >= room:
         raise SteradError(
             f"the label {low if low < 0 else high} has no direction, as {have} {room} "
@@ -137,5 +144,5 @@ def _cross_entropy(
     scores: Tensor, targets: Tensor, log_priors: Tensor | None, reduction: Reduction
 ) -> Tensor:
     if log_priors is not None:
-        scores = scores + log_priors
+        scores = scores + log_priors.to(scores.device)
     return cross_entropy(scores, targets, reduction=reduction)

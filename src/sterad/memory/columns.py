@@ -16,7 +16,9 @@ Layout = dict[str, Row]
 
 
 class Columns:
-    """The storage of a memory: `x`, `y` and the extra columns of the batches, on the CPU.
+    """The storage of a memory: `x` and `y` of the batches on the CPU, and their extra columns.
+
+    Extra columns lie where their values are: what a device computed need not leave it.
 
     The first batch written decides the columns. Images (n, c, h, w) are kept as uint8, which is
     exact for images that were bytes before; all else keeps its type. Extra columns of vectors grow
@@ -51,14 +53,19 @@ class Columns:
     def write(self, batch: Batch, chosen: Tensor, slots: Tensor) -> None:
         """Put the `chosen` samples of an admitted batch into `slots`, which must not repeat."""
         for name, values in _named(batch).items():
-            column, rows = self._columns[name], values.detach()[chosen].cpu()
+            place = values.device if name in batch.extra else torch.device("cpu")
+            column = self._columns[name] = self._columns[name].to(place)
+            rows = values.detach()[chosen].to(place)
             column[slots] = to_bytes(rows) if rows.dtype != column.dtype else rows
 
     def read(self, slots: Tensor) -> Batch:
         """Return the samples in `slots`; without any column yet, an empty batch."""
         if not self._columns:
             return Batch(torch.empty(0), torch.empty(0, dtype=torch.int64))
-        rows = {name: column.index_select(0, slots) for name, column in self._columns.items()}
+        rows = {
+            name: column.index_select(0, slots.to(column.device))
+            for name, column in self._columns.items()
+        }
         return Batch(to_unit(rows.pop("x")), rows.pop("y"), rows)
 
     def labels(self, filled: int) -> Tensor:
@@ -74,7 +81,7 @@ class Columns:
 
     def state_dict(self, filled: int) -> dict[str, Tensor]:
         """Return copies of the columns, cut to the first `filled` slots."""
-        return {name: column[:filled].clone() for name, column in self._columns.items()}
+        return {name: column[:filled].cpu().clone() for name, column in self._columns.items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Fill the first slots from `state`."""
@@ -90,7 +97,7 @@ class Columns:
     def _widen(self, name: str, row: Row) -> None:
         """Let a column have longer rows, at the cost of one copy."""
         old = self._columns[name]
-        self._columns[name] = torch.zeros((self.capacity, *row[0]), dtype=row[1])
+        self._columns[name] = torch.zeros((self.capacity, *row[0]), dtype=row[1], device=old.device)
         self._columns[name][:, : old.shape[1]] = old
         self._layout[name] = row
 

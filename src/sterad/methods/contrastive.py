@@ -53,7 +53,9 @@ class Contrastive(Replay):
         self, z: Tensor, labels: Tensor, reduction: Literal["mean", "none"] = "mean"
     ) -> Tensor:
         """Return the contrastive loss of z: (n, d) unit rows."""
-        return supervised_contrastive_loss(z, labels, self.config.temperature, reduction)
+        return supervised_contrastive_loss(
+            z, labels.to(z.device), self.config.temperature, reduction
+        )
 
     def distance(self, taught: Tensor, learnt: Tensor) -> Tensor:
         """Return the mean of 1 - cosine between the teacher's projections and these."""

@@ -58,7 +58,9 @@ class PCR(Replay):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean posterior loss of both batches under their class frequencies."""
-        cosines, labels = self.outputs(Batch.joined(retrieved, batch))
+        joined = Batch.joined(retrieved, batch)
+        cosines, _ = self.outputs(joined)
+        labels = joined.y.repeat(len(cosines) // len(joined))
         classes, counts = labels.unique(return_counts=True)
         scores = cosines / self.config.temperature
         return posterior_loss_of_scores(scores, labels, classes, counts.log(), "mean")
