@@ -18,13 +18,12 @@ from sterad.experiments.execution import Execution
 from sterad.experiments.fields import build, checked
 from sterad.labels import LabelIndex
 from sterad.methods import METHODS, Learner, Problem
-from sterad.methods.learner import check_shape
+from sterad.methods.learner import CHUNK, check_shape
 from sterad.streams import Batch
 from sterad.streams.pixels import to_unit
 
 Arrays = npt.ArrayLike | Tensor
 OWNER = "OnlineClassifier"
-CHUNK = 250
 
 
 class OnlineClassifier:

@@ -2,6 +2,7 @@
 
 from sterad.encoders.encoder import ENCODERS, Encoder
 from sterad.encoders.flatten import Flatten
+from sterad.encoders.folding import folded
 from sterad.encoders.growth import carry_over, grow
 from sterad.encoders.heads import make_head
 from sterad.encoders.mlp import MLP
@@ -21,6 +22,7 @@ __all__ = [
     "ResNet18",
     "build_network",
     "carry_over",
+    "folded",
     "grow",
     "make_head",
 ]

@@ -12,7 +12,10 @@ SMALLEST_SIDE = 8
 
 
 class Encoder(nn.Module, ABC):
-    """A module from images (n, c, s, s), or vectors (n, d), to features (n, `features`)."""
+    """A module from images (n, c, s, s), or vectors (n, d), to features (n, `features`).
+
+    Layers that may be joined for answers are named in `folds`, see `folding`; none need be.
+    """
 
     features: int
 

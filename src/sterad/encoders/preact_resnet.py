@@ -4,16 +4,21 @@ He et al., Identity Mappings in Deep Residual Networks, https://arxiv.org/abs/16
 stem and pooling are those of `resnet`.
 """
 
+from typing import ClassVar
+
 from torch import Tensor, nn
 from torch.nn import functional
 
 from sterad.encoders.encoder import ENCODERS, Encoder, check_image, check_width
+from sterad.encoders.folding import Folds
 from sterad.encoders.norm import BatchNorm
 from sterad.encoders.resnet import conv3x3, four_stages, pooling
 
 
 class PreactivationBlock(nn.Module):
     """Two 3 × 3 convolutions of activated inputs; nothing comes after the sum."""
+
+    folds: ClassVar[Folds] = (("conv1", "norm2"),)
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         """Map `inputs` channels to `outputs`, and divide the side by `stride`."""

@@ -5,11 +5,13 @@ map is pooled in windows of 4 × 4, not globally: larger images have more featur
 """
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from torch import Tensor, nn
 from torch.nn import functional
 
 from sterad.encoders.encoder import ENCODERS, Encoder, check_image, check_width
+from sterad.encoders.folding import Folds
 from sterad.encoders.norm import BatchNorm
 
 POOL = 4
@@ -17,6 +19,12 @@ POOL = 4
 
 class BasicBlock(nn.Module):
     """Two 3 × 3 convolutions around which the input takes a shortcut."""
+
+    folds: ClassVar[Folds] = (
+        ("conv1", "norm1"),
+        ("conv2", "norm2"),
+        ("shortcut.0", "shortcut.1"),
+    )
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         """Map `inputs` channels to `outputs`, and divide the side by `stride`."""
@@ -40,6 +48,8 @@ class BasicBlock(nn.Module):
 
 class ResNet18(Encoder):
     """A stem, then eight blocks with width, 2 width, 4 width and 8 width channels, two of each."""
+
+    folds: ClassVar[Folds] = (("stem.0", "stem.1"),)
 
     def __init__(self, input_shape: tuple[int, ...], width: int, large_stem: bool = False) -> None:
         """Take images of `input_shape` = (c, s, s); the large stem divides the side by 4."""

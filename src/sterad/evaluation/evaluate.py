@@ -10,11 +10,9 @@ from torch import Tensor
 
 from sterad.errors import SteradError
 from sterad.methods import Learner
+from sterad.methods.learner import CHUNK
 from sterad.streams import Evaluation, Stream
 from sterad.streams.pixels import to_unit
-
-CHUNK = 250
-"""Images answered at a time: large enough to be fast, small enough for any memory."""
 
 Look = Callable[[Tensor], Tensor] | None
 Marks = npt.NDArray[np.bool_]

@@ -1,19 +1,26 @@
 """Answering: how a network and a memory give answers, whatever the network was trained with."""
 
+import hashlib
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from itertools import chain
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.classifiers import CLASSIFIERS, Classifier
-from sterad.encoders import Network
+from sterad.encoders import Network, folded
+from sterad.encoders.folding import Room
 from sterad.errors import SteradError
 from sterad.memory import Memory
-from sterad.methods.learner import Learner, check_inputs
+from sterad.methods.learner import CHUNK, Learner, check_inputs
+from sterad.methods.problem import Problem
+
+Encoded = list[tuple[Tensor, Tensor]]
+"""Raw features and labels."""
 
 
 class Answering(Learner):
@@ -24,6 +31,13 @@ class Answering(Learner):
     instant: ClassVar[str | None] = "head"
     """What the classifier that needs no fitting is called; None if no output stands for a class."""
     fitted: Classifier | None = None
+
+    def __init__(self, config: Any, problem: Problem) -> None:
+        """Have nothing encoded yet."""
+        super().__init__(config, problem)
+        self._encoded: tuple[bytes, Encoded] | None = None
+        """The memory as it was last encoded, after the digest of all that this depends on."""
+        self._room: Room = {}
 
     @property
     @abstractmethod
@@ -54,14 +68,20 @@ class Answering(Learner):
 
     @contextmanager
     def answering(self) -> Iterator[Network]:
-        """Lend the answering network in evaluation mode without graphs; then back to training."""
+        """Lend the answering network, folded, in evaluation mode without graphs.
+
+        It is folded anew each time: that takes a hundredth of the answers to a few dozen images,
+        and weights that change unseen, through `.data` say, cannot make an answer stale.
+        """
         network, mode = self.answering_network(), self.network.training
+        room, self._room = self._room, {}  # whoever asks meanwhile finds another room
         network.eval()
         try:
             with torch.inference_mode():
-                yield network
+                yield folded(network, room)
         finally:
             self.network.train(mode)
+            self._room = room
 
     def decide(self, p: Tensor) -> Tensor:
         """Return scores of the seen classes from raw head outputs p: (n, outputs)."""
@@ -79,15 +99,25 @@ class Answering(Learner):
         with self.answering() as network:
             return self.decide(network(self.place(x)).cpu()), self.seen
 
-    def remembered(self) -> list[tuple[Tensor, Tensor]]:
-        """Return raw features and labels of everything in memory, in storage order."""
+    def remembered(self) -> Encoded:
+        """Return raw features and labels of everything in memory, in storage order.
+
+        They are not computed again while neither the weights nor the memory have changed.
+        """
         if len(self.memory) == 0:
             raise SteradError("nothing is remembered yet: observe a batch before asking")
         with self.answering() as network:
-            return [
-                (network.features(self.place(kept.x)), kept.y.to(self.problem.device))
-                for kept in self.memory.everything()
-            ]
+            kept = chain.from_iterable((one.x, one.y) for one in self.memory.everything(CHUNK))
+            key = _digest(chain(network.parameters(), network.buffers(), kept))
+            if self._encoded is None or self._encoded[0] != key:
+                self._encoded = (
+                    key,
+                    [
+                        (network.features(self.place(one.x)), one.y.to(self.problem.device))
+                        for one in self.memory.everything(CHUNK)
+                    ],
+                )
+            return self._encoded[1]
 
     def consolidate(self) -> None:
         """Fit the classifier to unit-length features of the memory, if it is one that is fitted."""
@@ -109,3 +139,11 @@ class Answering(Learner):
     def memory_counts(self, classes: int) -> Tensor | None:
         """Return how many images of each class are kept."""
         return self.memory.class_counts(classes) if self.memory.capacity else None
+
+
+def _digest(tensors: Iterable[Tensor]) -> bytes:
+    """Return what tells these contents from all others, wherever and however they lie."""
+    found = hashlib.sha256()
+    for tensor in tensors:
+        found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return found.digest()

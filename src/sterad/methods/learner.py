@@ -11,6 +11,9 @@ from sterad.methods.problem import Problem
 from sterad.registry import Registry
 from sterad.streams import Batch, Boundary
 
+CHUNK = 100
+"""Images answered at a time: more than fill the processor's cache, and take longer each."""
+
 
 class Learner(ABC):
     """A method at work. All of its state, and nothing else, is in `state_dict()`."""
