@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sterad.errors import SteradError
 
-COMMANDS = ("list", "train", "study", "search", "report", "verify", "data", "stream")
+COMMANDS = ("list", "train", "study", "search", "report", "verify", "data", "stream", "bench")
 USAGE = """\
 sterad: online continual learning with laws on the unit sphere
 
@@ -19,6 +19,7 @@ sterad: online continual learning with laws on the unit sphere
   sterad verify RUNS           every number and claim of the paper beside them
   sterad data list|check|get   datasets: what there is, whether it is whole, fetch it
   sterad stream NAME ...       describe, save or draw a stream
+  sterad bench                 how near each step comes to the bare network, on this machine
 
 `sterad COMMAND --help` says more, `sterad train METHOD --help` everything about a method."""
 

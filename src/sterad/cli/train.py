@@ -28,6 +28,10 @@ class Place:
     """Processor threads; as the images ask by default. A begun run keeps what it began with."""
     device: str | None = None
     """cuda where there is one, else cpu. A begun run keeps what it began with."""
+    precision: str | None = None
+    """float32, bfloat16 or float16; what the device has units for by default."""
+    compile: bool | None = None
+    """Let torch compile the network first; by default on a graphics card, for long runs."""
     config: Path | None = None
     """A TOML file with values by their names; the command line stands above it."""
     tuned: str | None = None
@@ -45,7 +49,7 @@ def main(argv: list[str]) -> int:
     parsed = parse(argv, "method", ("dataset", "stream"), extra, "sterad train")
     config = RunConfig.of(**flat(parsed, ("method", "dataset", "stream", "protocol")))
     where: Place = parsed.place
-    execution = Execution.chosen(where.device, where.threads)
+    execution = Execution.chosen(where.device, where.threads, where.precision, where.compile)
     job = Job(config, where.out, execution, where.checkpoint_every, sinks=where.sink)
     finished = job.place.record.exists()
     record = job.run([] if finished else [progress_sink(config.id)])

@@ -12,6 +12,9 @@ from sterad.seeds import lent
 class Network(nn.Module):
     """x → features h → projection p (or logits), raw or scaled to unit length."""
 
+    precision: torch.dtype = torch.float32
+    """What convolutions and products are computed in; outputs are float32 all the same."""
+
     def __init__(self, encoder: Encoder, head: nn.Module) -> None:
         """Put a head, see `make_head`, on an encoder."""
         super().__init__()
@@ -26,18 +29,25 @@ class Network(nn.Module):
 
     def features(self, x: Tensor, unit: bool = False) -> Tensor:
         """Return h: (n, features), with rows of length 1 if `unit`."""
-        h: Tensor = self.encoder(x)
+        h = self._computed(self.encoder, x)
         return to_sphere(h) if unit else h
 
     def forward(self, x: Tensor, unit: bool = False) -> Tensor:
         """Return p: (n, outputs), with rows of length 1 if `unit`."""
-        p: Tensor = self.head(self.encoder(x))
+        p = self._computed(self.head, self._computed(self.encoder, x))
         return to_sphere(p) if unit else p
 
     def both(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return h and p, both raw, from one pass."""
         h = self.features(x)
-        return h, self.head(h)
+        return h, self._computed(self.head, h)
+
+    def _computed(self, part: nn.Module, x: Tensor) -> Tensor:
+        if self.precision is torch.float32:  # torch's own types, which a test may make double
+            out: Tensor = part(x)
+            return out
+        with torch.autocast(x.device.type, self.precision):
+            return part(x).float()
 
 
 def to_sphere(x: Tensor) -> Tensor:

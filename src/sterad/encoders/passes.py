@@ -62,6 +62,8 @@ class Passes:
             self.replicas = []  # another network, or a head that has grown
         while len(self.replicas) < count:
             self.replicas.append(deepcopy(network, dict(shared)))
+            if network.encoder._compiled_call_impl is not None:  # a copy loses it
+                self.replicas[-1].encoder.compile()
         for replica in self.replicas[:count]:
             replica.train(network.training)
             if statistics := _statistics(replica):

@@ -32,6 +32,7 @@ class LiveSession(Session):
             raise SteradError("the feed ended before its first batch: give at least one")
         shape = tuple(first.x.shape[1:])
         protocol = config.protocol
+        settled = execution.settled(shape)
         problem = Problem(
             input_shape=shape,
             classes=None,
@@ -41,7 +42,9 @@ class LiveSession(Session):
             seed=protocol.seed,
             device=execution.device,
             channels_last=execution.memory_format == "channels_last",
-            view_threads=execution.settled(shape).view_threads or 1,
+            view_threads=settled.view_threads or 1,
+            precision=settled.precision,
+            compile=bool(settled.compile),
         )
         self.learner = METHODS[config.method.name](config.method.fields, problem)
         self.feed, self.waiting = feed, [first]

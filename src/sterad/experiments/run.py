@@ -57,7 +57,7 @@ def run(
         execution = build(Execution, {"view_threads": 1} | kept["execution"])
     execution = execution or Execution.chosen()
     session = _prepared(config, execution, feed)  # what is refused here leaves no trace on disk
-    execution = execution.settled(session.learner.problem.input_shape)
+    execution = execution.settled(session.learner.problem.input_shape, session.total_steps)
     execution.apply()
     with place.locked():
         if (finished := place.read_record()) is not None:
@@ -91,6 +91,7 @@ def prepare(config: RunConfig, execution: Execution) -> Session:
     dataset = held_out(config.dataset.fields.load(), config.protocol.validation)
     width = config.protocol.width
     stream: Stream = config.stream.fields.open(dataset, config.protocol.seed)
+    settled = execution.settled(dataset.input_shape, len(stream))
     problem = Problem(
         input_shape=dataset.input_shape,
         classes=dataset.classes,
@@ -102,7 +103,9 @@ def prepare(config: RunConfig, execution: Execution) -> Session:
         device=execution.device,
         announced=bool(stream.boundary_steps),
         channels_last=execution.memory_format == "channels_last",
-        view_threads=execution.settled(dataset.input_shape).view_threads or 1,
+        view_threads=settled.view_threads or 1,
+        precision=settled.precision,
+        compile=bool(settled.compile),
     )
     learner: Learner = METHODS[config.method.name](config.method.fields, problem)
     return Session(learner, stream, config.protocol.anytime, config.protocol.test_then_train)

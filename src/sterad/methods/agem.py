@@ -63,8 +63,8 @@ class AGEM(Replay):
         if self.reference is None:
             return super().step(loss)
         parameters = list(self.network.parameters())
-        reference = torch.autograd.grad(self.reference, parameters)
-        gradient = torch.autograd.grad(loss, parameters)
+        reference = torch.autograd.grad(self.scaler.scale(self.reference), parameters)
+        gradient = torch.autograd.grad(self.scaler.scale(loss), parameters)
         for parameter, along in zip(parameters, projected(gradient, reference), strict=True):
             parameter.grad = along
         self.reference = None
@@ -78,9 +78,10 @@ def projected(gradient: Sequence[Tensor], reference: Sequence[Tensor]) -> Sequen
     [tensor([0., 2.])]
     """
     product, square = _dot(gradient, reference), _dot(reference, reference)
-    if not product < 0 < square:  # squares of tiny gradients may be 0: nothing to divide by
-        return gradient
-    return [g - product / square * r for g, r in zip(gradient, reference, strict=True)]
+    # Squares of tiny gradients may be 0: nothing to divide by. Decided where the gradients are.
+    opposes = (product < 0) & (square > 0)
+    against = torch.where(opposes, product / square, torch.zeros_like(product))
+    return [g - against * r for g, r in zip(gradient, reference, strict=True)]
 
 
 def _dot(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:

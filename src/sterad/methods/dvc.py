@@ -78,15 +78,16 @@ class DVC(Replay):
         """Leave the gradient of the stream batch, and return what a step against it harms most."""
         self.optimiser.zero_grad(set_to_none=True)
         loss = self.consistency(batch)
-        loss.backward()
+        self.scaler.scale(loss).backward()
         self.streamed = loss.detach()
         drawn, places = self.memory.sample(self.config.candidates), self.config.memory_batch
         if len(drawn) <= places:
             return drawn
         self.images += 2 * len(drawn)
         x, y = self.place(drawn.x), drawn.y.to(self.problem.device)
-        chosen = most_interfered(self.network, x, y, self.config.lr, places).cpu()
-        return Batch(drawn.x[chosen], drawn.y[chosen])
+        lr = self.config.lr / self.scaler.get_scale()
+        chosen = most_interfered(self.network, x, y, lr, places)
+        return Batch(x[chosen], y[chosen])
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the loss of both batches; that of the stream is a number by now."""
@@ -102,7 +103,7 @@ class DVC(Replay):
     def step(self, loss: Tensor) -> None:
         """Add the gradient of the retrieved pairs to that of the stream's, then move."""
         if loss.requires_grad:
-            loss.backward()
+            self.scaler.scale(loss).backward()
         self.descend()
 
     def widen(self, outputs: int) -> None:

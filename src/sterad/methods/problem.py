@@ -25,3 +25,7 @@ class Problem:
     """Memory format of images and convolutions: part of the execution, not of the result's id."""
     view_threads: int = 1
     """Views that go through the network side by side: part of the execution as well."""
+    precision: str = "float32"
+    """What the network computes in: part of the execution as well."""
+    compile: bool = False
+    """Whether torch compiles the encoder before its first pass: part of the execution as well."""

@@ -24,10 +24,10 @@ from sterad.seeds import generator
 from sterad.streams import Batch, Boundary
 from sterad.views import RECIPES
 
-NARROW = 8
-"""Width below which channels stay first: in torch 2.13 on processors without AVX-512, the gradient
-of a 1 × 1 convolution with stride 2 of five channels or fewer, channels last, writes beyond its
-memory."""
+NARROW = 16
+"""Width below which channels stay first: the gradient of a 1 × 1 convolution with stride 2,
+channels last, writes beyond its memory for fewer than 8 channels with AVX2 and fewer than 16 with
+AVX-512, https://github.com/uxlfoundation/oneDNN/issues/6035 (torch 2.13)."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,8 @@ class Replay(Answering):
         self.rng = {name: generator(problem.seed, name) for name in ("network", "views")}
         self.network: Network = self.make_network()
         self.passes = Passes(problem.view_threads)
+        half = problem.precision == "float16"
+        self.scaler = torch.amp.GradScaler(torch.device(problem.device).type, enabled=half)
         self.optimiser = make_optimiser(config, self.network.parameters())
         self.recipe = RECIPES[config.recipe](flip=problem.flip)
         self.memory: Memory = self.make_memory()
@@ -112,6 +114,9 @@ class Replay(Answering):
         ).to(problem.device)
         if self.memory_format is torch.channels_last:
             network.to(memory_format=self.memory_format)  # type: ignore[call-overload]
+        network.precision = getattr(torch, problem.precision)
+        if problem.compile:
+            network.encoder.compile()
         return network
 
     def make_memory(self) -> Memory:
@@ -141,14 +146,16 @@ class Replay(Answering):
     def step(self, loss: Tensor) -> None:
         """Move the weights against the gradient of `loss`, and let the teacher follow."""
         self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()
+        self.scaler.scale(loss).backward()
         self.descend()
 
     def descend(self) -> None:
-        """Take a step along the gradients that have been gathered."""
+        """Take a step along the gradients that have been gathered, of a scaled loss."""
         if self.config.clip is not None:
+            self.scaler.unscale_(self.optimiser)
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip)
-        self.optimiser.step()
+        self.scaler.step(self.optimiser)
+        self.scaler.update()
         if self.teacher is not None:
             self.teacher.follow(self.network)
 
@@ -222,7 +229,8 @@ class Replay(Answering):
         """Return the distance to the teacher on a view of both batches and on both as they are."""
         if self.teacher is None:
             return 0.0
-        x = self.place(Batch.joined(retrieved, batch).x)
+        parts = (retrieved, batch) if len(retrieved) else (batch,)
+        x = torch.cat([self.place(part.x) for part in parts])
         view = self.view(x)
         taught = self.teacher(view)
         distances = [self.distance(taught, self.forward(shown)) for shown in (view, x)]
@@ -250,6 +258,7 @@ class Replay(Answering):
             "rng": {name: rng.get_state() for name, rng in self.rng.items()},
             "teacher": None if self.teacher is None else self.teacher.network.state_dict(),
             "tasks": None if self.tasks is None else self.tasks.state_dict(),
+            "scaler": self.scaler.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -267,3 +276,5 @@ class Replay(Answering):
             self.teacher.network.load_state_dict(state["teacher"])
         if self.tasks is not None:
             self.tasks.load_state_dict(state["tasks"])
+        if state.get("scaler"):  # only what is scaled has a state
+            self.scaler.load_state_dict(state["scaler"])

@@ -1,0 +1,85 @@
+"""Growth: what a step costs when the stream, the memory, the classes or the images get larger.
+
+States of both sizes are made and their steps take turns. But for larger images, the network is a
+linear layer, so that nothing hides behind it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from sterad.bench.interleaved import Spread, interleaved
+from sterad.bench.subject import Scene
+from sterad.experiments.execution import Execution
+from sterad.methods.replay import Replay
+
+TOGETHER = 50
+"""Steps that are timed as one: a single one lasts a few milliseconds."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """One step at a larger size over one at a smaller."""
+
+    what: str
+    small: int
+    large: int
+    ratio: Spread
+
+
+def growths(scene: Scene, execution: Execution, rounds: int) -> Iterator[Growth]:
+    """Yield how a step of ER grows with the stream, the memory, the classes and the images."""
+    thin = replace(scene, encoder="flatten")
+
+    def after(steps: int) -> Replay:
+        return _offered(thin, execution, steps * thin.batch_size)
+
+    def filled(memory: int) -> Replay:
+        return _offered(replace(thin, memory=memory), execution, 10 * memory)
+
+    def of_classes(classes: int) -> Replay:
+        return _offered(replace(thin, classes=classes), execution, 0)
+
+    def of_side(side: int) -> Replay:
+        return _offered(replace(scene, image_size=side), execution, 0)
+
+    yield _growth("steps of the stream", (1_000, 100_000), after, rounds)
+    yield _growth("images in memory", (1_000, 100_000), filled, rounds)
+    yield _growth("classes", (10, 1_000), of_classes, rounds)
+    yield _growth("pixels a side", (16, 32), of_side, rounds)
+    yield _growth("pixels a side", (16, 64), of_side, rounds)
+
+
+def _offered(scene: Scene, execution: Execution, samples: int) -> Replay:
+    """Return ER as it is after `samples` images of a stream, of which the memory has its share."""
+    learner = scene.learner("er", execution)
+    assert isinstance(learner, Replay)
+    state, kept = learner.state_dict(), min(samples, scene.memory)
+    if samples:
+        batch = scene.batch(kept)
+        state["memory"] |= {
+            "seen": samples,
+            "columns": {"x": (batch.x * 255).byte(), "y": batch.y},
+        }
+        state["images"] = samples // scene.batch_size * (scene.batch_size + 64)
+        learner.load_state_dict(state)
+    return learner
+
+
+def _growth(
+    what: str, sizes: tuple[int, int], made: Callable[[int], Replay], rounds: int
+) -> Growth:
+    steps = {str(size): _several(made(size)) for size in sizes}
+    small, large = map(str, sizes)
+    return Growth(what, *sizes, interleaved(steps, rounds).ratio(large, small))
+
+
+def _several(learner: Replay) -> Callable[[], None]:
+    shape, classes = learner.problem.input_shape, learner.problem.classes or 1
+    batch = Scene(shape[-1], shape[0], classes).batch(seed=1)
+    together = TOGETHER if learner.problem.encoder == "flatten" else 1
+
+    def steps() -> None:
+        for _ in range(together):
+            learner.observe(batch)
+
+    return steps

@@ -1,0 +1,40 @@
+"""Stages: which part of a step goes to views, memory, loss, optimiser, and which to the network."""
+
+from collections.abc import Callable, Mapping
+
+import torch
+
+from sterad.bench.interleaved import Timings, interleaved
+from sterad.bench.subject import Scene
+from sterad.experiments.execution import Execution
+from sterad.methods.fixed_directions import FixedDirections
+from sterad.streams import Batch
+
+
+def stage_timings(scene: Scene, method: str, execution: Execution, rounds: int) -> Timings:
+    """Return the seconds of a whole step of a fixed-directions method and of its stages alone."""
+    learner = scene.learner(method, execution)
+    assert isinstance(learner, FixedDirections)
+    batch = scene.batch(seed=1)
+    joined = Batch.joined(learner.memory.sample(learner.config.memory_batch), batch)
+    placed = learner.place(joined.x)
+    labels = joined.y.repeat(learner.config.views + 1)
+    z = torch.nn.functional.normalize(torch.randn(len(labels), learner.network.outputs))
+    z.requires_grad_()
+
+    def loss() -> None:
+        torch.autograd.grad(learner.objective(z, labels), z)
+
+    def memory() -> None:
+        learner.retrieve(batch)
+        learner.remember(batch)
+
+    acts: Mapping[str, Callable[[], object]] = {
+        "step": scene.act(learner),
+        "views": lambda: learner.shown(placed),
+        "loss": loss,
+        "memory": memory,
+        "optimiser": learner.descend,
+        "checks": lambda: learner.admit(batch),
+    }
+    return interleaved(acts, rounds)

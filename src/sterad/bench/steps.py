@@ -1,0 +1,86 @@
+"""Steps: what one step of each method costs over the bare network on the same images."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sterad.bench.bare import Bare
+from sterad.bench.interleaved import Spread, interleaved
+from sterad.bench.subject import Scene
+from sterad.bench.workload import workload_of
+from sterad.experiments.execution import Execution, cores
+from sterad.methods.replay import Replay
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """One row of the table."""
+
+    method: str
+    learning_images: int
+    """Images that go forward and back in a step."""
+    looking_images: int
+    """Images that only go forward."""
+    seconds: Spread
+    limit_seconds: Spread
+    limit: str
+    """How the bare network was fastest."""
+    ratio: Spread
+    """The step over its limit, round by round."""
+    images_per_second: float
+    peak_bytes: int | None
+    """The largest resident size during the steps."""
+
+
+def step_costs(
+    scene: Scene, methods: Sequence[str], execution: Execution, rounds: int
+) -> Iterator[StepCost]:
+    """Measure the methods one after the other, each beside its own limit."""
+    for method in methods:
+        yield _cost(scene, method, execution, rounds)
+
+
+def _cost(scene: Scene, method: str, execution: Execution, rounds: int) -> StepCost:
+    learner = scene.learner(method, execution, epochs=1)
+    assert isinstance(learner, Replay)
+    act = scene.act(learner)
+    workload = workload_of(act)
+    most = max(one.images for step in workload.steps for one in step)
+    images = learner.place(scene.batch(most).x)
+    bare, threads = Bare(learner.network, learner.config, workload, images), cores()
+    contenders: dict[str, Callable[[], object]] = {"step": act, "in turn": bare.in_turn}
+    limits = ["in turn"]
+    if threads > 1 and max(map(len, workload.steps)) > 1:
+        contenders["side by side"] = lambda: bare.side_by_side(threads)
+        limits.append("side by side")
+    reset_peak()
+    timings = interleaved(contenders, rounds)
+    limit = timings.fastest(*limits)
+    pushed = workload.learning_images + workload.looking_images
+    return StepCost(
+        method=method,
+        learning_images=workload.learning_images,
+        looking_images=workload.looking_images,
+        seconds=timings.of("step"),
+        limit_seconds=timings.of(limit),
+        limit=limit,
+        ratio=timings.ratio("step", limit),
+        images_per_second=pushed / timings.of("step").median,
+        peak_bytes=peak(),
+    )
+
+
+def reset_peak() -> None:
+    """Let the kernel forget how large this process has been, where it can."""
+    if sys.platform == "linux":
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak() -> int | None:
+    """Return the largest resident size since `reset_peak`, where the kernel says it."""
+    if sys.platform != "linux":
+        return None
+    lines = Path("/proc/self/status").read_text().splitlines()
+    found = [line for line in lines if line.startswith("VmHWM:")]
+    return int(found[0].split()[1]) * 1024 if found else None

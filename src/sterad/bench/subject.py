@@ -1,0 +1,72 @@
+"""Subject: a method in the middle of a stream, with a memory that has something to replay."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+
+from sterad.experiments.execution import Execution
+from sterad.methods import METHODS, Learner, Problem
+from sterad.methods.from_scratch import FromScratch
+from sterad.streams import Batch
+
+FILLED = 200
+"""Images that the memory holds before anything is timed, more than any method asks for."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What all subjects of one benchmark share."""
+
+    image_size: int = 32
+    channels: int = 3
+    classes: int = 100
+    memory: int = 1000
+    width: int = 20
+    encoder: str = "resnet18"
+    batch_size: int = 10
+
+    @property
+    def input_shape(self) -> tuple[int, int, int]:
+        """Return the shape of one image."""
+        return self.channels, self.image_size, self.image_size
+
+    def batch(self, images: int | None = None, seed: int = 0) -> Batch:
+        """Return random images with labels among all classes."""
+        rng, count = torch.Generator().manual_seed(seed), images or self.batch_size
+        bytes_ = torch.randint(0, 256, (count, *self.input_shape), generator=rng)
+        return Batch(bytes_ / 255, torch.randint(0, self.classes, (count,), generator=rng))
+
+    def learner(self, method: str, execution: Execution, **values: Any) -> Learner:
+        """Return a method that has met one large batch."""
+        settled = execution.settled(self.input_shape)
+        settled.apply()
+        problem = Problem(
+            input_shape=self.input_shape,
+            classes=self.classes,
+            memory=self.memory,
+            flip=True,
+            encoder=self.encoder,
+            width=self.width,
+            device=settled.device,
+            channels_last=settled.memory_format == "channels_last",
+            view_threads=settled.view_threads or 1,
+            precision=settled.precision,
+        )
+        kind = METHODS[method]
+        learner = kind(kind.Config(**_known(kind.Config, values)), problem)
+        learner.observe(self.batch(FILLED))
+        return learner
+
+    def act(self, learner: Learner) -> Callable[[], object]:
+        """Return what is timed: a step, or one epoch of a method that trains when it answers."""
+        if isinstance(learner, FromScratch):
+            return learner.train
+        batch = self.batch(seed=1)
+        return lambda: learner.observe(batch)
+
+
+def _known(config: type[Any], values: dict[str, Any]) -> dict[str, Any]:
+    names = {field.name for field in fields(config)}
+    return {name: value for name, value in values.items() if name in names}

@@ -1,0 +1,128 @@
+"""`sterad bench`: how near each step comes to the bare network, on the machine at hand."""
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from sterad.atomic import write_atomically
+from sterad.bench.answers import answer_timings
+from sterad.bench.growth import Growth, growths
+from sterad.bench.interleaved import Spread, Timings
+from sterad.bench.stages import stage_timings
+from sterad.bench.steps import StepCost, step_costs
+from sterad.bench.subject import Scene
+from sterad.errors import SteradError
+from sterad.experiments.execution import Execution
+from sterad.experiments.provenance import provenance
+from sterad.methods import METHODS
+
+console = Console(highlight=False)
+
+
+def bench(
+    method: tuple[str, ...] = (),
+    full: bool = False,
+    rounds: int = 5,
+    images: int = 1000,
+    json_file: Path | None = None,
+) -> None:
+    """Time a step of each method beside the bare network; everything is a ratio within one run.
+
+    Args:
+        method: Methods to time; all by default.
+        full: A network of width 64 instead of 20, which takes about ten times as long.
+        rounds: How often all contenders take their turns.
+        images: Images answered to compare evaluations.
+        json_file: Also write every number there.
+    """
+    if rounds < 1 or images < 1:
+        raise SteradError(f"rounds {rounds} and images {images} must both be 1 or more")
+    scene, execution = Scene(width=64 if full else 20), Execution.chosen()
+    settled = execution.settled(scene.input_shape)
+    console.print(f"{provenance()['machine']}; {dataclasses.asdict(settled)}")
+    console.print(f"images of {scene.image_size} pixels, ResNet-18 of width {scene.width}")
+    names = [METHODS.resolve(one) for one in method] or list(METHODS)
+    steps = list(_shown(step_costs(scene, names, execution, rounds)))
+    stages = stage_timings(scene, "agd-fd", execution, rounds)
+    answers = answer_timings(scene, execution, images, rounds)
+    grown = list(growths(scene, execution, 4 * rounds))
+    _print_steps(steps)
+    _print_stages(stages)
+    console.print(f"evaluation: {images / answers.of('sterad').median:.0f} images a second,")
+    console.print(f"  {answers.ratio('small', 'sterad')} times as fast as in batches of 10")
+    _print_growth(grown)
+    if json_file is not None:
+        found = {
+            "machine": provenance(),
+            "execution": dataclasses.asdict(settled),
+            "scene": dataclasses.asdict(scene),
+            "steps": [dataclasses.asdict(one) for one in steps],
+            "stages": _plain(stages),
+            "answers": _plain(answers),
+            "growth": [dataclasses.asdict(one) for one in grown],
+        }
+        write_atomically(json_file, json.dumps(found, indent=1) + "\n")
+        print(json_file)
+
+
+def _shown(costs: Iterable[StepCost]) -> Iterable[StepCost]:
+    for cost in costs:
+        console.print(f"  {cost.method}: {cost.ratio} times its limit")
+        yield cost
+
+
+def _plain(timings: Timings) -> dict[str, Any]:
+    return {name: dataclasses.asdict(timings.of(name)) for name in timings.seconds}
+
+
+def _print_steps(steps: Iterable[StepCost]) -> None:
+    table = Table("method", title="A step over the bare network on the same images")
+    for name in ("forward and back", "forward", "step, ms", "limit, ms", "ratio", "images/s", "MB"):
+        table.add_column(name, justify="right")
+    for one in steps:
+        table.add_row(
+            one.method,
+            str(one.learning_images),
+            str(one.looking_images),
+            _ms(one.seconds),
+            _ms(one.limit_seconds),
+            str(one.ratio),
+            f"{one.images_per_second:.0f}",
+            "–" if one.peak_bytes is None else f"{one.peak_bytes / 1e6:.0f}",
+        )
+    console.print(table)
+
+
+def _print_stages(timings: Timings) -> None:
+    table = Table("stage", title="Stages of agd-fd")
+    for name in ("ms", "share of the step"):
+        table.add_column(name, justify="right")
+    for name in timings.seconds:
+        share = timings.ratio(name, "step").median
+        table.add_row(name, _ms(timings.of(name)), f"{share:.2%}")
+    console.print(table)
+
+
+def _print_growth(grown: Iterable[Growth]) -> None:
+    table = Table("a step of er with more", title="Growth")
+    for name in ("from", "to", "ratio"):
+        table.add_column(name, justify="right")
+    for one in grown:
+        table.add_row(one.what, f"{one.small:,}", f"{one.large:,}", str(one.ratio))
+    console.print(table)
+
+
+def _ms(spread: Spread) -> str:
+    return f"{1000 * spread.median:.3g}"
+
+
+def main(argv: list[str]) -> int:
+    """Run the command."""
+    tyro.cli(bench, args=argv, prog="sterad bench")
+    return 0
