@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from sterad.experiments.config import RunConfig
-from sterad.experiments.cost import NOMINAL, estimate, images, multiplications, size_of
+from sterad.experiments.cost import LEAST, NOMINAL, estimate, images, multiplications, size_of
 from sterad.experiments.execution import Execution
 from sterad.experiments.run import run
 from sterad.results.record import RunRecord
@@ -58,6 +58,12 @@ def test_without_records_the_figure_is_nominal() -> None:
     assert "nominal" in found.basis
     halved = estimate(RunConfig.of(method="er", dataset="cifar10", memory=500, image_size=16), [])
     assert halved.seconds == pytest.approx(found.seconds / 4, rel=0.01)
+
+
+def test_the_smallest_network_still_takes_its_time() -> None:
+    config = RunConfig.of(method="er", **TINY)
+    size = size_of(config.dataset.fields, "synthetic")
+    assert estimate(config, []).seconds == pytest.approx(LEAST * images(config, size))
 
 
 def test_records_of_the_same_network_and_size_give_the_speed(record: RunRecord) -> None:

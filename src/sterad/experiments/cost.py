@@ -23,6 +23,8 @@ from sterad.results.record import RunRecord
 
 NOMINAL = {20: 0.0045, 64: 0.026}
 """Seconds an image of 32x32 pixels by width of ResNet-18, on two cores of a server of 2021."""
+LEAST = 0.0005
+"""Seconds an image of the smallest networks: to start a layer costs more than its products."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def _seconds_per_image(
         return statistics.median(alike), f"the median of {len(alike)} runs of this network and size"
     near = min(NOMINAL, key=lambda known: abs(math.log(known / width)))
     ratio = multiplications(encoder, shape, width) / multiplications("resnet18", (3, 32, 32), near)
-    return NOMINAL[near] * ratio, "nominal for two cores, scaled by multiplications"
+    return max(LEAST, NOMINAL[near] * ratio), "nominal for two cores, scaled by multiplications"
 
 
 def _side(dataset: Mapping[str, Any]) -> int | None:
