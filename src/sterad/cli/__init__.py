@@ -2,8 +2,12 @@
 
 import importlib
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 from sterad.errors import SteradError
 
@@ -34,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(USAGE)
         return 0
     try:
-        return _run(arguments[0], arguments[1:])
+        with _terminable():
+            return _run(arguments[0], arguments[1:])
     except SteradError as error:
         print(f"sterad: {error}", file=sys.stderr)
         return 2
@@ -42,11 +47,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader, `head` say, has gone: nothing is wrong, and nobody listens to a traceback.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stopped:
+        number = signal.Signals(*stopped.args or (signal.SIGINT,))
         print(
-            "sterad: interrupted; the same command continues from its checkpoint", file=sys.stderr
+            f"sterad: interrupted by {number.name}; what is done is kept, and the same command "
+            "continues from there",
+            file=sys.stderr,
         )
-        return 130
+        return 128 + number
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM unwind as Ctrl-C does, so that whoever started processes also ends them."""
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        raise KeyboardInterrupt(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # the system tells the main thread alone
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run(name: str, arguments: list[str]) -> int:

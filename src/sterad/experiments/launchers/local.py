@@ -17,12 +17,17 @@ from sterad.errors import SteradError
 from sterad.experiments.execution import cores
 from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch, ended
 
+PATIENCE = 10.0
+"""Seconds in which a worker that is asked to end does so, before it is made to."""
+
 
 @dataclass
 class _Running:
     job: Job
     process: subprocess.Popen[bytes]
     told: IO[bytes]
+    asked: IO[bytes]
+    """Open as long as the run is wanted: a worker that reads its end ends, too."""
     complaints: IO[bytes]
     begun: bytes = b""
     """What has been read of a line that is not complete yet."""
@@ -87,9 +92,9 @@ def _start(job: Job) -> _Running:
     told, asked = process.stdout, process.stdin
     if told is None or asked is None:
         raise AssertionError("both were asked for as pipes")
-    with contextlib.suppress(BrokenPipeError), asked:
-        asked.write(job.to_json().encode())
-    return _Running(job, process, told, complaints)
+    with contextlib.suppress(BrokenPipeError):
+        asked.write(job.to_json().encode() + b"\n")
+    return _Running(job, process, told, asked, complaints)
 
 
 def _hear(one: _Running, some: bytes, watch: Watch) -> None:
@@ -109,8 +114,7 @@ def _ended(one: _Running) -> Outcome:
         last = one.complaints.read().decode(errors="replace").strip().rpartition("\n")[2]
         said = f" ({last})" if last else ""
         one.error = f"its process ended by {how}{said}; the same command continues it"
-    one.told.close()
-    one.complaints.close()
+    _close(one)
     return ended(one.job, one.error)
 
 
@@ -119,6 +123,14 @@ def _stop(running: Sequence[_Running]) -> None:
     for one in running:
         one.process.terminate()
     for one in running:
-        one.process.wait()
-        one.told.close()
-        one.complaints.close()
+        try:
+            one.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:  # a plugin may have taken the signal for itself
+            one.process.kill()
+            one.process.wait()
+        _close(one)
+
+
+def _close(one: _Running) -> None:
+    for file in (one.told, one.asked, one.complaints):
+        file.close()

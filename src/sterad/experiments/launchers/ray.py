@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import secrets
+import signal
 import subprocess
 import sys
 from collections import deque
@@ -87,8 +88,11 @@ class Ray:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         if self.address is not None:
             _check_answer(self.address)
+        handler = signal.getsignal(signal.SIGTERM)
         try:
             ray.init(**self._where(), runtime_env=_luggage(), log_to_driver=False, logging_level=40)
+            if callable(handler):  # Ray puts its own there, which ends this process without a word
+                signal.signal(signal.SIGTERM, handler)
             self._check_room(ray)
             yield
         finally:
