@@ -91,6 +91,19 @@ def test_the_head_grows_and_a_state_continues_to_the_bit(fields: dict[str, Any])
     assert set(made.predict(x).tolist()) <= {0, 1, 4, 7}
 
 
+@pytest.mark.parametrize(
+    ("width", "kept"), [(15, torch.contiguous_format), (16, torch.channels_last)]
+)
+def test_channels_come_last_where_the_gradient_stays_within_its_memory(
+    width: int, kept: torch.memory_format
+) -> None:
+    made = ER(ERConfig(), Problem((3, 8, 8), 6, 30, width=width))
+    assert made.memory_format is kept
+    assert made.place(torch.zeros(4, 3, 8, 8)).is_contiguous(memory_format=kept)
+    weights = [w for w in made.network.parameters() if w.dim() == 4 and w.shape[-1] == 3]
+    assert all(weight.is_contiguous(memory_format=kept) for weight in weights)
+
+
 def test_bad_numbers_are_refused_in_words() -> None:
     with pytest.raises(SteradError, match="memory_batch 0"):
         learner(memory_batch=0)
