@@ -28,7 +28,9 @@ def test_the_table_of_costs(method: str, back: int, forward: int) -> None:
 
 def test_lump_and_finetune_have_no_memory_batch_to_push() -> None:
     assert images_per_step("lump", METHODS["lump"].Config(), 10) == 20
+    assert images_per_step("lump", METHODS["lump"].Config(views=3), 10) == 30
     assert images_per_step("finetune", METHODS["finetune"].Config(), 10) == 10
+    assert images_per_step("finetune", METHODS["finetune"].Config(views=3), 10) == 40
 
 
 def test_iterations_views_and_a_teacher_cost() -> None:
@@ -36,4 +38,5 @@ def test_iterations_views_and_a_teacher_cost() -> None:
     assert images_per_step("er", config(memory_iterations=3), 10) == 3 * 74
     assert images_per_step("er", config(views=3), 10) == 4 * 74
     assert images_per_step("er", config(views=0), 10) == 74
-    assert images_per_step("er", config(teacher="ema"), 10) == 3 * 74
+    taught = 74 + (2 + FORWARD) * 74  # the student sees a view and the images, its teacher the view
+    assert images_per_step("er", config(teacher="ema"), 10) == pytest.approx(taught)

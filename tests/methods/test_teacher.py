@@ -58,13 +58,15 @@ def test_one_step_of_replay_with_a_teacher() -> None:
     student, teacher = copy.deepcopy(made.network), copy.deepcopy(made.teacher.network)
     batch, kept = stream().batch(3), copy.deepcopy(made.memory).sample(4)
     both = Batch.joined(kept, batch)
-    x = both.x
+    x = made.place(both.x)
     with torch.no_grad():
         taught = teacher.eval()(x)
     loss = F.cross_entropy(student(x), both.y)
     lesson = [literal_distillation(taught, student(x), 4.0) for _ in ("the view", "the image")]
     (loss + 5.5 * (lesson[0] + lesson[1]) / 2).backward()
+    counted = made.images
     made.observe(batch)
+    assert made.images - counted == (1 + 2 + 1) * 9, "the method's, the student's, the teacher's"
     for ours, theirs in zip(made.network.parameters(), student.parameters(), strict=True):
         assert theirs.grad is not None
         assert torch.allclose(ours, theirs - 0.01 * theirs.grad, atol=1e-5)

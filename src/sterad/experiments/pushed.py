@@ -15,18 +15,19 @@ def images_per_step(method: str, fields: Any, batch: int) -> float:
     >>> images_per_step("agd-fd", fields, 10)
     444
     """
-    memory, both = getattr(fields, "memory_batch", 0), batch + getattr(fields, "memory_batch", 0)
+    drawn = {"finetune": 0, "lump": batch}
+    memory = drawn.get(method, getattr(fields, "memory_batch", 0))
+    both = batch + memory
     special = {
-        "finetune": batch,
         "gdumb": 0,
         "joint": 0,
-        "lump": 2 * batch,
+        "lump": batch * getattr(fields, "views", 2),
         "derpp": (both + memory) * shown(method, fields),
         "dvc": 2 * both + FORWARD * 2 * getattr(fields, "candidates", 0),
         "ocm": 32 * both + memory + FORWARD * 17 * memory,
     }
     pushed = special.get(method, both * shown(method, fields))
-    taught = 2 * both if getattr(fields, "teacher", "none") != "none" else 0
+    taught = (2 + FORWARD) * both if getattr(fields, "teacher", "none") != "none" else 0
     return (pushed + taught) * getattr(fields, "memory_iterations", 1)
 
 

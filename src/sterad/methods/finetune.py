@@ -35,6 +35,5 @@ class Finetune(Replay):
         return Nothing()
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
-        """Return the mean cross-entropy of one view of the stream batch."""
-        logits = self.forward(self.view(self.place(batch.x)))
-        return F.cross_entropy(logits, batch.y.to(logits.device))
+        """Return the mean cross-entropy of everything shown of the stream batch."""
+        return F.cross_entropy(*self.outputs(batch))

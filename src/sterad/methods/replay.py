@@ -233,6 +233,7 @@ class Replay(Answering):
         x = torch.cat([self.place(part.x) for part in parts])
         view = self.view(x)
         taught = self.teacher(view)
+        self.images += len(view)
         distances = [self.distance(taught, self.forward(shown)) for shown in (view, x)]
         return self.config.teacher_weight * (distances[0] + distances[1]) / 2
 
