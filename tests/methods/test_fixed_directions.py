@@ -203,13 +203,16 @@ def test_nearest_mean_is_scikit_learns_nearest_centroid() -> None:
     assert made.predict(feed.batch(0).x).tolist() == oracle.predict(asked.numpy()).tolist()
 
 
-def test_head_retraining_is_fifty_epochs_of_adam_on_the_frozen_features() -> None:
+@pytest.mark.parametrize("taught", [{}, {"teacher": "ema", "answers_by": "teacher"}])
+def test_head_retraining_is_fifty_epochs_of_adam_on_the_frozen_features(
+    taught: dict[str, str],
+) -> None:
     feed = stream()
-    made = learner("vmf-fd", views=1, classifier="nearest-direction", retrain_head=True)
+    made = learner("vmf-fd", views=1, classifier="nearest-direction", retrain_head=True, **taught)
     for step in range(3):
         made.observe(feed.batch(step))
     made.consolidate()
-    model = copy.deepcopy(made.network).eval()
+    model = copy.deepcopy(made.answering_network()).eval().requires_grad_(True)
     optimiser = torch.optim.Adam(model.head.parameters(), lr=5e-4)
     kept = next(made.memory.everything())
     for _ in range(50):  # the memory is smaller than one batch of 200

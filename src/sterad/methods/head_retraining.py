@@ -50,8 +50,8 @@ class HeadRetraining(Replay):
         """Fit the class means, or retrain a copy of the head, on everything in memory."""
         super().consolidate()
         if self.config.retrain_head:
-            remembered, lr = self.remembered(), self.config.lr
-            self.retrained = retrain(self.network.head, remembered, self.objective, lr)
+            head, remembered = self.answering_network().head, self.remembered()
+            self.retrained = retrain(head, remembered, self.objective, self.config.lr)
 
     def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return the scores of the retrained head, where there is one."""
@@ -74,7 +74,7 @@ def retrain(
     The encoder is frozen and in evaluation mode, so its features are computed once and not anew in
     each of the epochs; `objective` takes unit rows and labels.
     """
-    copied = deepcopy(head)
+    copied = deepcopy(head).requires_grad_(True)  # a teacher's is frozen
     optimiser = torch.optim.Adam(copied.parameters(), lr=lr)
     # Clones, because autograd refuses tensors that were made in inference mode.
     h = torch.cat([some for some, _ in remembered]).clone()
