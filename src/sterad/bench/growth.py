@@ -7,6 +7,8 @@ linear layer, so that nothing hides behind it.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+import torch
+
 from sterad.bench.interleaved import Spread, interleaved
 from sterad.bench.subject import Scene
 from sterad.experiments.execution import Execution
@@ -55,11 +57,10 @@ def _offered(scene: Scene, execution: Execution, samples: int) -> Replay:
     assert isinstance(learner, Replay)
     state, kept = learner.state_dict(), min(samples, scene.memory)
     if samples:
-        batch = scene.batch(kept)
-        state["memory"] |= {
-            "seen": samples,
-            "columns": {"x": (batch.x * 255).byte(), "y": batch.y},
-        }
+        rng = torch.Generator().manual_seed(0)
+        x = torch.randint(0, 256, (kept, *scene.input_shape), dtype=torch.uint8, generator=rng)
+        y = torch.randint(0, scene.classes, (kept,), generator=rng)
+        state["memory"] |= {"seen": samples, "columns": {"x": x, "y": y}}
         state["images"] = samples // scene.batch_size * (scene.batch_size + 64)
         learner.load_state_dict(state)
     return learner

@@ -28,6 +28,7 @@ console = Console(highlight=False)
 def bench(
     method: tuple[str, ...] = (),
     full: bool = False,
+    image_size: int = 32,
     rounds: int = 5,
     images: int = 1000,
     json_file: Path | None = None,
@@ -37,13 +38,14 @@ def bench(
     Args:
         method: Methods to time; all by default.
         full: A network of width 64 instead of 20, which takes about ten times as long.
+        image_size: Pixels a side.
         rounds: How often all contenders take their turns.
         images: Images answered to compare evaluations.
         json_file: Also write every number there.
     """
     if rounds < 1 or images < 1:
         raise SteradError(f"rounds {rounds} and images {images} must both be 1 or more")
-    scene, execution = Scene(width=64 if full else 20), Execution.chosen()
+    scene, execution = Scene(image_size, width=64 if full else 20), Execution.chosen()
     settled = execution.settled(scene.input_shape)
     console.print(f"{provenance()['machine']}; {dataclasses.asdict(settled)}")
     console.print(f"images of {scene.image_size} pixels, ResNet-18 of width {scene.width}")

@@ -88,7 +88,8 @@ class FromScratch(Replay):
         purposes = ("network", "views", "order")
         self.rng = {name: generator(seed, f"{name} {self.samples}") for name in purposes}
         self.network = self.make_network()
-        self.optimiser = make_optimiser(self.config, self.network.parameters())
+        scaled = self.scaler.is_enabled()
+        self.optimiser = make_optimiser(self.config, self.network.parameters(), scaled)
         nothing = self.memory.at(torch.arange(0))
         for epoch in range(self.config.epochs):
             for group in self.optimiser.param_groups:

@@ -31,9 +31,12 @@ class OptimiserConfig:
 
 
 def make_optimiser(
-    config: OptimiserConfig, parameters: Iterable[Parameter]
+    config: OptimiserConfig, parameters: Iterable[Parameter], scaled: bool = False
 ) -> torch.optim.Optimizer:
-    """Return the optimiser that a config names."""
+    """Return the optimiser that a config names.
+
+    scaled: whether gradients are those of a scaled loss, of which some steps must be left out.
+    """
     if not config.lr > 0:
         raise SteradError(f"lr {config.lr} is not above 0: give a positive learning rate")
     if config.clip is not None and not config.clip > 0:
@@ -41,8 +44,9 @@ def make_optimiser(
     if not 0 <= config.second_moment < 1:
         raise SteradError(f"second_moment {config.second_moment} is outside [0, 1): 0.999 is usual")
     weights = list(parameters)
-    # One kernel that keeps its counts beside the weights; elsewhere each step asks for numbers.
-    fused = all(weight.device.type in FUSED for weight in weights)
+    # One kernel that keeps its counts beside the weights; elsewhere each step asks for numbers. On
+    # a processor it does not leave out the steps whose scaled gradients were infinite (torch 2.13).
+    fused = not scaled and all(weight.device.type in FUSED for weight in weights)
     if config.optimiser == "adam":
         betas = (0.9, config.second_moment)
         return torch.optim.Adam(

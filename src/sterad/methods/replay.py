@@ -69,7 +69,7 @@ class Replay(Answering):
         self.passes = Passes(problem.view_threads)
         half = problem.precision == "float16"
         self.scaler = torch.amp.GradScaler(torch.device(problem.device).type, enabled=half)
-        self.optimiser = make_optimiser(config, self.network.parameters())
+        self.optimiser = make_optimiser(config, self.network.parameters(), half)
         self.recipe = RECIPES[config.recipe](flip=problem.flip)
         self.memory: Memory = self.make_memory()
         self.check_classifier()

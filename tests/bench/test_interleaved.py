@@ -1,0 +1,24 @@
+"""Interleaved timing: who comes when, and what is made of it."""
+
+from sterad.bench.interleaved import Spread, Timings, interleaved
+
+
+def test_contenders_take_turns_and_the_order_turns_round() -> None:
+    called: list[str] = []
+    timings = interleaved(
+        {"a": lambda: called.append("a"), "b": lambda: called.append("b")}, rounds=2, warm=1
+    )
+    assert called == ["b", "a", "a", "b", "b", "a"]
+    assert [len(one) for one in timings.seconds.values()] == [2, 2], "warm rounds do not count"
+
+
+def test_ratios_are_taken_within_a_round() -> None:
+    # The second round was three times as slow for both: the ratio does not see it.
+    timings = Timings({"step": [2.0, 6.0], "limit": [1.0, 3.0]})
+    assert timings.ratio("step", "limit") == Spread(2.0, 2.0, 2.0)
+    assert timings.fastest("step", "limit") == "limit"
+
+
+def test_one_round_has_no_spread() -> None:
+    assert Spread.of([4.0]) == Spread(4.0, 4.0, 4.0)
+    assert str(Spread.of([1.0, 2.0, 3.0])) == "2 (1.5 to 2.5)"

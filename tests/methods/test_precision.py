@@ -1,0 +1,64 @@
+"""Short formats on a processor: slow, but the same code as on a graphics card."""
+
+import copy
+import shutil
+from typing import Any
+
+import pytest
+import torch
+
+from sterad.data.synthetic import Synthetic
+from sterad.methods import METHODS, Problem
+from sterad.methods.replay import Replay
+from sterad.streams import Clear, Stream
+from sterad.testing.method import same
+
+
+def stream() -> Stream:
+    data = Synthetic(classes=4, per_class=20, test_per_class=4).load()
+    return Clear(tasks=2, batch_size=10).open(data, seed=0)
+
+
+def learner(method: str, **problem: Any) -> Replay:
+    kind = METHODS[method]
+    made = kind(kind.Config(), Problem((1, 8, 8), 4, 30, width=4, seed=1, **problem))
+    assert isinstance(made, Replay)
+    return made
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+@pytest.mark.parametrize("method", ["er", "agem", "dvc", "agd-fd"])
+def test_a_short_format_learns_what_float32_learns(method: str, precision: str) -> None:
+    feed, plain, short = stream(), learner(method), learner(method, precision=precision)
+    losses = [(plain.observe(feed.batch(i)), short.observe(feed.batch(i))) for i in range(6)]
+    first, second = next((a, b) for a, b in losses if a is not None and b is not None)
+    assert second.dtype == torch.float32
+    assert second.item() == pytest.approx(first.item(), rel=0.02)
+    assert all(weight.dtype == torch.float32 for weight in short.network.parameters())
+    assert all(bool(torch.isfinite(value).all()) for value in short.network.state_dict().values())
+
+
+def test_float16_scales_its_loss_and_keeps_the_scale() -> None:
+    feed, made = stream(), learner("er", precision="float16")
+    for step in range(3):
+        made.observe(feed.batch(step))
+    assert made.scaler.get_scale() > 1
+    state = made.state_dict()
+    assert state["scaler"]["scale"] == made.scaler.get_scale()
+    other = learner("er", precision="float16")
+    other.load_state_dict(copy.deepcopy(state))
+    for one in (made, other):
+        one.observe(feed.batch(3))
+    assert same(made.state_dict(), other.state_dict())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch compiles with g++, not found here")
+@pytest.mark.parametrize("method", ["er", "agd-fd"])
+def test_a_compiled_network_learns_what_a_plain_one_learns(method: str) -> None:
+    feed, plain, compiled = stream(), learner(method), learner(method, compile=True)
+    for step in range(3):
+        first, second = plain.observe(feed.batch(step)), compiled.observe(feed.batch(step))
+        if first is not None and second is not None:
+            assert second.item() == pytest.approx(first.item(), rel=1e-2)
+    assert list(plain.network.state_dict()) == list(compiled.network.state_dict())
