@@ -16,13 +16,15 @@ def test_an_empty_folder_is_verified(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert page.read_text().count("sterad train") == 234
 
 
-def test_a_damaged_record_is_named_and_skipped(
+def test_a_damaged_record_is_named_skipped_and_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "record.json").write_text("{")
     assert main(["verify", str(tmp_path)]) == 0
-    assert "broken/record.json is damaged" in capsys.readouterr().err
+    named, counted = capsys.readouterr().err.splitlines()
+    assert "broken/record.json is damaged" in named
+    assert counted.startswith("left out: 1 of 1 records")
 
 
 def test_a_page_by_hand_is_not_overwritten(

@@ -107,6 +107,7 @@ def test_aliases_hold_in_files(tmp_path: Path) -> None:
         ("[method]\nagd-fd = 3", "method.agd-fd = 3 is not a table"),
         ("fixed = 3", "fixed = 3 is not a table"),
         ("axes = [1]", r"axes = \[1\] is not a table"),
+        ("title = 3", "title = 3 is a int: give it as str"),
         ('tuned = "none"', "no tuned values are called 'none': known are "),
         ("tuned = 3", "tuned = 3 is a int: give it as str"),
         ("[fixed", "is not TOML"),
@@ -132,6 +133,11 @@ def test_a_wrong_study_is_named_with_its_file(tmp_path: Path, text: str, told: s
         ("[fixed]\nseed = 1\n[[grid]]\naxs.seed = [3]", 4, "'axes'"),
         ('[fixed]\nseed = 1\nmemory = "many"', 3, "give it as int"),
         ("[fixed]\nseed = 1\nmemory: 3", 3, "not TOML"),
+        ("[fixed]\nmemory = 1\n[axes]\nseed = [-1]", 4, "outside 0 to"),
+        ("[fixed]\nseed = 1\nper-class = 0", 3, "give at least 1"),
+        ("[axes]\nseed = [0]\nmem-size = []", 3, "at least one value"),
+        ("[fixed]\nmemory = 1\nmem-size = 2", 3, "another name of memory"),
+        ("[method.er_ace]\nlr = 1\n[method.er-ace]\nlr = 2", 1, "another name of er-ace"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line_and_the_nearest_name(
@@ -175,6 +181,14 @@ def test_a_study_is_the_union_of_its_grids(tmp_path: Path) -> None:
     assert (last.lr, last.momentum, last.views) == (0.5, 0.1, 2)
 
 
+def test_other_spellings_are_merged_as_one_name(tmp_path: Path) -> None:
+    text = "[axes]\nmemory-batch = [3, 4]\n[method.AGD_FD]\nlr = 0.5\n"
+    grid = "[[grid]]\nfixed.memory_batch = 9\nmethod.agd-fd.momentum = 0.1"
+    (made,) = study(tmp_path, text + grid).configs
+    fields = made.method.fields
+    assert (fields.memory_batch, fields.lr, fields.momentum) == (9, 0.5, 0.1)
+
+
 def test_grids_must_be_a_list_of_tables(tmp_path: Path) -> None:
     with pytest.raises(SteradError, match=r"grid = .* is not a list of tables: head each one \[\["):
         study(tmp_path, "[grid]\nfixed = { seed = 1 }")
@@ -194,14 +208,14 @@ def test_only_missing_runs_are_missing(tmp_path: Path) -> None:
     made = study(tmp_path, TINY)
     first, *others = made.configs
     assert made.missing(tmp_path) == made.configs
-    assert made.records(tmp_path) == []
+    assert made.records(tmp_path) == ([], [])
     earlier = run(first, tmp_path, Execution(threads=1))
     assert made.missing(tmp_path) == tuple(others)
-    assert made.records(tmp_path) == [earlier]
+    assert made.records(tmp_path) == ([earlier], [])
     jobs = [Job(config, tmp_path, Execution(threads=1)) for config in made.missing(tmp_path)]
     outcomes = list(Local(2).launch(jobs, lambda run, event: None))
     assert [outcome.error for outcome in outcomes] == [None] * 3
-    assert [record.id for record in made.records(tmp_path)] == [c.id for c in made.configs]
+    assert [record.id for record in made.records(tmp_path)[0]] == [c.id for c in made.configs]
     assert made.missing(tmp_path) == ()
     RunDirectory(tmp_path, others[-1].id).record.unlink()
     assert made.missing(tmp_path) == (others[-1],)

@@ -57,7 +57,7 @@ def test_a_damaged_record_is_told_and_counted(
     assert "Left out: 1" in (runs / "report.md").read_text(encoding="utf-8")
     told: list[str] = []
     write_report(runs, tell=told.append)
-    assert told[1:] == ["left out: 1 of 3 records, none is lost"]
+    assert told[1:] == ["left out: 1 of 3 records; their files stay as they are"]
     assert (runs / "cut" / "record.json").exists()
 
 

@@ -84,7 +84,7 @@ def test_another_schema_is_told(record: RunRecord, schema: Any) -> None:
     with pytest.raises(SteradError) as caught:
         RunRecord.from_json(json.dumps(raw))
     assert f"has schema {schema!r} and this sterad reads {SCHEMA}" in str(caught.value)
-    assert "use the sterad that wrote it, or run again" in str(caught.value)
+    assert "use the sterad that wrote it; the record stays as it is" in str(caught.value)
 
 
 def changed(record: RunRecord, **values: Any) -> str:

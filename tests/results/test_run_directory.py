@@ -141,6 +141,19 @@ def test_a_damaged_record_is_named(place: RunDirectory, content: bytes) -> None:
         place.read_record()
 
 
+def test_a_record_that_contradicts_itself_or_cannot_be_read_is_a_sentence(
+    place: RunDirectory, small_record: Callable[..., RunRecord]
+) -> None:
+    with place.locked():
+        place.record.write_text(small_record({}).to_json().replace(": 0.5", ': "0.5"'))
+    with pytest.raises(SteradError, match=r"run/record.json is damaged .*accuracy is '0.5'"):
+        place.read_record()
+    place.record.unlink()
+    place.record.mkdir()
+    with pytest.raises(SteradError, match=r"run/record.json cannot be read \(Is a directory\)"):
+        place.read_record()
+
+
 def test_events_after_the_checkpoint_are_forgotten(place: RunDirectory) -> None:
     events = [{"event": "progress", "step": step, "loss": 0.1 * step} for step in range(6)]
     lines = [json.dumps(event) for event in events]

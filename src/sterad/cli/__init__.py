@@ -47,6 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader, `head` say, has gone: nothing is wrong, and nobody listens to a traceback.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        # Whatever nobody has foreseen of disks, pipes and processes: what was finished stays.
+        print(f"sterad: the system refuses: {error}; what is done is kept", file=sys.stderr)
+        return 2
     except KeyboardInterrupt as stopped:
         number = signal.Signals(*stopped.args or (signal.SIGINT,))
         print(

@@ -15,7 +15,7 @@ from sterad.experiments.execution import Execution
 from sterad.experiments.launchers import Job, Launcher
 from sterad.experiments.study import Study
 from sterad.report.tables import terminal_table
-from sterad.results.reading import read_records
+from sterad.results.reading import left_out_in_words, read_records
 
 
 @dataclass(frozen=True)
@@ -57,24 +57,31 @@ def study(options: Options, launcher: Launcher) -> int:
         for outcome in launcher.launch(jobs, view.heard):
             view.ended(outcome)
             failed += outcome.error is not None
-    Console().print(terminal_table(wanted.records(out)))
+    records, left_out = wanted.records(out)
+    if records:
+        Console().print(terminal_table(records))
+    for sentence in left_out_in_words(records, left_out):
+        print(f"sterad: {sentence}", file=sys.stderr)
     if failed:
         print(f"sterad: {failed} of {len(jobs)} runs failed; the rest is kept", file=sys.stderr)
-    return 1 if failed else 0
+    return 1 if failed or left_out else 0
 
 
 def _announce(wanted: Study, out: Path) -> None:
     """Print every run, whether it is done, and what it will cost one after the other."""
     missing, total = set(wanted.missing(out)), 0.0
-    records = read_records(out)[0] if out.is_dir() else []
+    records, left_out = read_records(out) if out.is_dir() else ([], [])
+    done = {record.id for record in records}
     for config in wanted.configs:
         if config not in missing:
-            print(f"done    {config.id}")
+            print(f"{'done' if config.id in done else 'unread':7} {config.id}")
             continue
         cost = estimate(config, records)
         total += cost.seconds
         print(f"missing {config.id}  about {spoken(cost.seconds)} ({cost.basis})")
     print(f"{len(missing)} of {len(wanted.configs)} runs to do, about {spoken(total)} one by one")
+    for sentence in left_out_in_words(records, left_out):
+        print(f"sterad: {sentence}", file=sys.stderr)
 
 
 def main(argv: list[str]) -> int:

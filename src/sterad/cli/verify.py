@@ -17,7 +17,7 @@ from sterad.paper.numbers import numbers
 from sterad.paper.others import OtherProtocol, other_protocols
 from sterad.paper.verdicts import Verdict, verdicts
 from sterad.paper.wording import BEGIN, END, by_how_much, protocol_of, section, summary, within
-from sterad.results.reading import read_records
+from sterad.results.reading import left_out_in_words, read_records
 
 
 def verify(
@@ -31,7 +31,7 @@ def verify(
             in a file that is there, what stands between the marks of an earlier call is replaced.
     """
     records, left_out = read_records(runs)
-    for sentence in left_out:
+    for sentence in left_out_in_words(records, left_out):
         print(sentence, file=sys.stderr)
     found, others = verdicts(records, str(runs)), other_protocols(records)
     shown = [one for one in found if one.ours and (one.kind, one.outcome) != ("number", "holds")]

@@ -18,6 +18,16 @@ RESERVED = ("method", "dataset", "stream", "name")
 ALIASES = {"mem_size": "memory", "buffer_size": "memory", "num_tasks": "tasks", "n_tasks": "tasks"}
 
 
+def field_named(name: str) -> str:
+    """Return the field that a name on the command line or in a file means.
+
+    >>> field_named("memory-batch"), field_named("mem-size")
+    ('memory_batch', 'memory')
+    """
+    plain = name.replace("-", "_")
+    return ALIASES.get(plain, plain)
+
+
 @dataclass(frozen=True)
 class Protocol:
     """What is asked of every method alike."""
@@ -87,7 +97,7 @@ class RunConfig:
         >>> config.method.fields.variance, config.stream.fields.tasks, config.protocol.width
         (3.0, 5, 20)
         """
-        given = {ALIASES.get(key := name.replace("-", "_"), key): v for name, v in values.items()}
+        given = {field_named(name): value for name, value in values.items()}
         method = METHODS.resolve(checked("method", given.pop("method", "agd-fd"), str))
         dataset = DATASETS.resolve(checked("dataset", given.pop("dataset", "digits"), str))
         stream = STREAMS.resolve(checked("stream", given.pop("stream", "clear"), str))

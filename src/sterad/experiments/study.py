@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sterad.errors import SteradError
-from sterad.experiments.config import RunConfig
+from sterad.experiments.config import RunConfig, field_named
 from sterad.experiments.fields import checked, unknown
 from sterad.experiments.lines import line_of
 from sterad.experiments.toml_file import read_toml
@@ -40,7 +40,7 @@ class Study:
         """
         file, raw = Path(path), read_toml(path, "the study")
         try:
-            return cls(raw.get("title", file.stem), _union(raw))
+            return cls(checked("title", raw.get("title", file.stem), str), _union(raw))
         except SteradError as error:
             line = line_of(file.read_text(), str(error))
             where = f"in the study {str(path)!r}{f', line {line}' if line else ''}"
@@ -50,10 +50,17 @@ class Study:
         """Return the runs without a record under `out`."""
         return tuple(c for c in self.configs if not RunDirectory(out, c.id).record.exists())
 
-    def records(self, out: Path) -> list[RunRecord]:
-        """Return the records that there are under `out`, in the order of the study."""
-        found = (RunDirectory(out, config.id).read_record() for config in self.configs)
-        return [record for record in found if record is not None]
+    def records(self, out: Path) -> tuple[list[RunRecord], list[str]]:
+        """Return the records under `out` in the study's order, and what is wrong with others."""
+        records: list[RunRecord] = []
+        left_out: list[str] = []
+        for config in self.configs:
+            try:
+                found = RunDirectory(out, config.id).read_record()
+                records += [] if found is None else [found]
+            except SteradError as error:
+                left_out.append(str(error))
+        return records, left_out
 
 
 def _union(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
@@ -64,8 +71,28 @@ def _union(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
         raise SteradError(f"grid = {grids!r} is not a list of tables: head each one [[grid]]")
     for grid in grids:
         _check_tables(grid, GRID, "a grid")
-    merged, tuned = [_merged(raw, grid) for grid in grids], cache(tuned_values)
+    common, tuned = _spelled_out(raw), cache(tuned_values)
+    merged = [_merged(common, _spelled_out(grid)) for grid in grids]
     return tuple(dict.fromkeys(config for one in merged for config in _product(one, tuned)))
+
+
+def _spelled_out(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a grid under our own names, so that one that is merged over it finds them."""
+    fields = {part: _renamed(raw[part], field_named) for part in ("fixed", "axes") if part in raw}
+    methods = _renamed(raw.get("method", {}), METHODS.resolve)
+    own = {name: _renamed(values, field_named) for name, values in methods.items()}
+    return {**raw, **fields, "method": own}
+
+
+def _renamed(table: Mapping[str, Any], name_of: Callable[[str], str]) -> dict[str, Any]:
+    named: dict[str, Any] = {}
+    for name, value in table.items():
+        if name_of(name) in named:
+            raise SteradError(
+                f"{name!r} is another name of {name_of(name)}, which is given already: keep one"
+            )
+        named[name_of(name)] = value
+    return named
 
 
 def _merged(common: Mapping[str, Any], grid: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,12 +109,7 @@ def _product(
     parts: Mapping[str, Any], tuned_values: Callable[[str, str], dict[str, Any]]
 ) -> Iterator[RunConfig]:
     fixed, axes = parts["fixed"], parts["axes"]
-    for name, values in axes.items():
-        if not isinstance(values, list) or not values:
-            raise SteradError(
-                f"the axis {name!r} is {values!r}: give a list with at least one value"
-            )
-    own = {METHODS.resolve(name): values for name, values in parts["method"].items()}
+    own = parts["method"]
     for chosen in itertools.product(*axes.values()):
         point = dict(zip(axes, chosen, strict=True))
         method = METHODS.resolve(checked("method", (fixed | point).get("method", "agd-fd"), str))
@@ -108,4 +130,9 @@ def _check_tables(raw: Mapping[str, Any], known: tuple[str, ...], where: str) ->
             raise SteradError(
                 f"{name} = {table!r} is not a table: values go under [fixed], [axes] or "
                 "[method.NAME], and the method itself under [fixed] or [axes]"
+            )
+    for name, values in raw.get("axes", {}).items():
+        if not isinstance(values, list) or not values:
+            raise SteradError(
+                f"the axis {name!r} is {values!r}: give a list with at least one value"
             )

@@ -12,7 +12,7 @@ from sterad.report.page import Content, compose, render
 from sterad.report.spreadsheet import cells_csv, runs_csv
 from sterad.report.tables import MetricTable, markdown
 from sterad.report.wording import fit
-from sterad.results.reading import read_records
+from sterad.results.reading import left_out_in_words, read_records
 from sterad.results.record import RunRecord
 
 MEASURE = "Mean ± sample standard deviation over n seeds, in per cent."
@@ -28,10 +28,8 @@ Told = Callable[[str], object]
 def records_to_report(out: Path, tell: Told = _to_stderr) -> tuple[list[RunRecord], list[str]]:
     """Read the records of a report; `tell` gets a sentence for each that is left out."""
     records, left_out = read_records(out)
-    for sentence in left_out:
+    for sentence in left_out_in_words(records, left_out):
         tell(sentence)
-    if left_out:
-        tell(f"left out: {len(left_out)} of {len(records) + len(left_out)} records, none is lost")
     if not records:
         raise SteradError(
             f"{str(out)!r} holds no finished run{' that can be read' if left_out else ''}: "

@@ -1,6 +1,7 @@
 """All records under a folder; one that is damaged is named and left out, never guessed at."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 from sterad.errors import SteradError
@@ -20,7 +21,7 @@ def read_records(out: Path) -> tuple[list[RunRecord], list[str]]:
     for path in sorted(out.glob("*/record.json")):
         source = f"{path.parent.name}/{path.name}"
         try:
-            record = _read(path, source)
+            record = read_record(path, source)
         except SteradError as error:
             left_out.append(str(error))
             continue
@@ -31,7 +32,15 @@ def read_records(out: Path) -> tuple[list[RunRecord], list[str]]:
     return sorted(records.values(), key=lambda record: record.id), left_out
 
 
-def _read(path: Path, source: str) -> RunRecord:
+def left_out_in_words(records: Sequence[RunRecord], left_out: Sequence[str]) -> list[str]:
+    """Return the sentence for each record that was left out, and one that counts them."""
+    every = len(records) + len(left_out)
+    count = f"left out: {len(left_out)} of {every} records; their files stay as they are"
+    return [*left_out, count] if left_out else []
+
+
+def read_record(path: Path, source: str) -> RunRecord:
+    """Read one record whose every part fits the others, or say what is wrong with it."""
     try:
         record = RunRecord.from_json(path.read_text(encoding="utf-8"), source)
         flaw = _flaw(record)

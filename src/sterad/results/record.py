@@ -151,7 +151,7 @@ class RunRecord:
         if schema != SCHEMA:
             raise SteradError(
                 f"{source} has schema {schema!r} and this sterad reads {SCHEMA}: "
-                "use the sterad that wrote it, or run again"
+                "use the sterad that wrote it; the record stays as it is"
             )
         if unknown := sorted(set(raw) - {one.name for one in dataclasses.fields(cls)}):
             raise SteradError(

@@ -10,6 +10,7 @@ from typing import Any
 
 from sterad.atomic import remove_leftovers, write_atomically
 from sterad.errors import SteradError
+from sterad.results.reading import read_record
 from sterad.results.record import RunRecord
 
 
@@ -61,7 +62,7 @@ class RunDirectory:
         """Return the record of a finished run."""
         if not self.record.exists():
             return None
-        return RunRecord.from_json(self.record.read_bytes(), str(self.record))
+        return read_record(self.record, str(self.record))
 
     def write_record(self, record: RunRecord) -> None:
         """Complete the run."""

@@ -80,7 +80,7 @@ class Local:
 def _start(job: Job) -> _Running:
     # Threads that spin while they wait slow down the runs beside them.
     environment = {"OMP_WAIT_POLICY": "PASSIVE"} | os.environ
-    complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the run has ended
+    complaints = _scratch()
     process = subprocess.Popen(
         [sys.executable, "-m", "sterad.experiments.launchers.worker"],
         stdin=subprocess.PIPE,
@@ -95,6 +95,14 @@ def _start(job: Job) -> _Running:
     with contextlib.suppress(BrokenPipeError):
         asked.write(job.to_json().encode() + b"\n")
     return _Running(job, process, told, asked, complaints)
+
+
+def _scratch() -> IO[bytes]:
+    """Return a file for a worker's complaints, which a full disk is no reason to go without."""
+    try:
+        return tempfile.TemporaryFile()
+    except OSError:
+        return open(os.devnull, "rb+")
 
 
 def _hear(one: _Running, some: bytes, watch: Watch) -> None:
