@@ -64,9 +64,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 @contextmanager
 def _terminable() -> Iterator[None]:
     """Let SIGTERM unwind as Ctrl-C does, so that whoever started processes also ends them."""
+    received: list[int] = []
 
     def interrupt(number: int, _: FrameType | None) -> None:
-        raise KeyboardInterrupt(number)
+        received.append(number)
+        raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
         yield  # the system tells the main thread alone
@@ -74,6 +76,8 @@ def _terminable() -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
+    except KeyboardInterrupt:  # a library, Ray say, may have raised its own in place of ours
+        raise KeyboardInterrupt(*received[:1]) from None
     finally:
         signal.signal(signal.SIGTERM, before)
 

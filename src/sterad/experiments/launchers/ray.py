@@ -5,6 +5,7 @@ import json
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 from collections import deque
@@ -88,15 +89,25 @@ class Ray:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         if self.address is not None:
             _check_answer(self.address)
-        handler = signal.getsignal(signal.SIGTERM)
         try:
-            ray.init(**self._where(), runtime_env=_luggage(), log_to_driver=False, logging_level=40)
-            if callable(handler):  # Ray puts its own there, which ends this process without a word
-                signal.signal(signal.SIGTERM, handler)
+            self._begin(ray)
             self._check_room(ray)
             yield
         finally:
             ray.shutdown()
+
+    def _begin(self, ray: Any) -> None:
+        handler = signal.getsignal(signal.SIGTERM)
+        try:
+            ray.init(**self._where(), runtime_env=_luggage(), log_to_driver=False, logging_level=40)
+        except Exception as error:  # Ray promises no type
+            said = " ".join(str(error).split())[:200]
+            raise SteradError(
+                f"Ray does not start ({said}): a machine that is too busy is one reason; try again "
+                "later, or use --launcher local"
+            ) from error
+        if callable(handler):  # Ray puts its own there, which ends this process without a word
+            signal.signal(signal.SIGTERM, handler)
 
     def _where(self) -> dict[str, Any]:
         if self.address is not None:
@@ -201,6 +212,26 @@ ray.init(address=sys.argv[1], logging_level=40)
 
 
 def _check_answer(address: str) -> None:
+    """Refuse an address at which no cluster is."""
+    if (said := _knocked(address) or _asked(address)) is not None:
+        raise SteradError(
+            f"no Ray cluster answers at {address!r} ({said}): give the HOST:PORT that `ray start "
+            "--head` printed, or leave --address away to start one here"
+        )
+
+
+def _knocked(address: str) -> str | None:
+    """Return what is wrong with a port; one that nobody listens at is known at once."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE / 2).close()
+        except (OSError, OverflowError) as error:
+            return str(error)
+    return None
+
+
+def _asked(address: str) -> str | None:
     """Ask in a process of its own: Ray itself would try for minutes and then end this one."""
     words = [sys.executable, "-c", ASK, address]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as asking:
@@ -208,13 +239,8 @@ def _check_answer(address: str) -> None:
             asking.stdout.readline()  # a busy machine may take its time to import Ray
         try:
             _, errors = asking.communicate(timeout=PATIENCE)
-            said = errors.decode(errors="replace").strip().rpartition("\n")[2]
-            answered = asking.returncode == 0
         except subprocess.TimeoutExpired:
             asking.kill()
-            answered, said = False, f"nothing for {PATIENCE:g} s"
-    if not answered:
-        raise SteradError(
-            f"no Ray cluster answers at {address!r} ({said}): give the HOST:PORT that `ray start "
-            "--head` printed, or leave --address away to start one here"
-        )
+            return f"nothing for {PATIENCE:g} s"
+    said = errors.decode(errors="replace").strip().rpartition("\n")[2]
+    return said if asking.returncode else None
