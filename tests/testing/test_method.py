@@ -46,6 +46,26 @@ class ChangesLabels(Good):
         batch.y.zero_()
 
 
+class LearnsFromNewClassesOnly(Good):
+    def observe(self, batch: Batch) -> Tensor | None:
+        new = set(batch.y.tolist()) - set(self.seen.tolist())
+        return super().observe(batch) if new else None
+
+
+class OverlooksTheLast(Good):
+    def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
+        return super().loss(retrieved, Batch(batch.x[:-1], batch.y[:-1]))
+
+    def remember(self, batch: Batch) -> None:
+        super().remember(Batch(batch.x[:-1], batch.y[:-1]))
+
+
+class KeepsTwice(Good):
+    def remember(self, batch: Batch) -> None:
+        super().remember(batch)
+        super().remember(batch)
+
+
 class ForgetsState(Good):
     """Learns ever more slowly, and does not say how far it is."""
 
@@ -136,6 +156,9 @@ def test_a_good_method_passes_by_class_and_config() -> None:
     [
         (ChangesImages, "observe changed the images that it was given"),
         (ChangesLabels, "observe changed the labels that it was given"),
+        (LearnsFromNewClassesOnly, "image 0 of batch 1 was neither learnt from nor kept"),
+        (OverlooksTheLast, "image 4 of batch 0 was neither learnt from nor kept"),
+        (KeepsTwice, "the memory holds an image more than once"),
         (ForgetsState, "some state is missing from it"),
         (ForgetsWhatOnlyAnswersNeed, "some state is missing from it"),
         (UsesTheGlobalGenerator, "torch's global generator was used"),

@@ -1,6 +1,7 @@
 """check_method: the contract of a method, which anyone can run on their own."""
 
 import io
+from itertools import product
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ def check_method(method: str | type[Learner], config: Any = None) -> None:
         check_stream(made, stream)
         check_round_trip(made, stream)
     check_same_seed(made, _stream("clear"))
+    check_each_sample_counts(made, _stream("clear"))
     check_answering_does_not_teach(made, _stream("clear"))
     check_answers_are_seen(made)
     check_batch_of_one(made)
@@ -67,7 +69,7 @@ def _follow(learner: Learner, stream: Stream, start: int, stop: int) -> list[Ten
 
 def check_stream(made: _Maker, stream: Stream) -> None:
     """Observe each batch once: inputs stay as they were, memory stays within its capacity."""
-    learner, seen = made(stream), set[int]()
+    learner, seen, offered = made(stream), set[int](), torch.zeros(4, dtype=torch.int64)
     noise = torch.random.get_rng_state()
     for step in range(len(stream)):
         batch = stream.batch(step)
@@ -78,9 +80,12 @@ def check_stream(made: _Maker, stream: Stream) -> None:
         assert torch.equal(batch.y, y), "observe changed the labels that it was given"
         assert loss is None or bool(torch.isfinite(loss)), f"the loss is {loss} at step {step}"
         assert set(learner.seen.tolist()) == seen, "`seen` is not what has been seen"
+        offered = offered + torch.bincount(y, minlength=4)
         counts = learner.memory_counts(4)
         kept = 0 if counts is None else int(counts.sum())
         assert kept <= CAPACITY, f"the memory holds {kept} images and may hold {CAPACITY}"
+        twice = counts is not None and bool((counts > offered).any())
+        assert not twice, "the memory holds an image more than once"
     learner.consolidate()
     answers = learner.predict(stream.batch(0).x)
     assert len(answers) == len(stream.batch(0)), "predict must give one label an image"
@@ -95,6 +100,22 @@ def check_same_seed(made: _Maker, stream: Stream) -> None:
         _follow(learner, stream, 0, len(stream))
     assert same(first.state_dict(), second.state_dict()), "the same seed gave another result"
     assert not same(first.state_dict(), other.state_dict()), "another seed gave the same result"
+
+
+def check_each_sample_counts(made: _Maker, stream: Stream, batches: int = 2) -> None:
+    """Change one of the first samples, which all fit into the memory: the state is another one."""
+    plain = made(stream)
+    _follow(plain, stream, 0, batches)
+    for step, at in product(range(batches), range(len(stream.batch(0)))):
+        other = made(stream)
+        _follow(other, stream, 0, step)
+        batch = stream.batch(step)
+        batch.x[at] = 1 - batch.x[at]
+        other.observe(batch)
+        _follow(other, stream, step + 1, batches)
+        assert not same(plain.state_dict(), other.state_dict()), (
+            f"image {at} of batch {step} was neither learnt from nor kept"
+        )
 
 
 def check_round_trip(made: _Maker, stream: Stream) -> None:
