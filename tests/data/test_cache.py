@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -212,14 +211,16 @@ def test_a_kill_in_the_middle_leaves_nothing_that_passes_for_whole(make_idx: Mad
     assert not list((root / ".sterad").glob(".*.tmp"))
 
 
-def test_a_hundred_thousand_images_open_at_once(tmp_path: Path) -> None:
+def test_a_hundred_thousand_images_open_without_being_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     count = 100_000
     folder = tmp_path / ".sterad" / "large-0"
     pieces = cache.Pieces(count, lambda: [np.zeros((1000, 3, 8, 8), np.uint8)] * 100)
     labels = cache.Pieces(count, lambda: [np.zeros(count, np.int64)])
     cache.make(tmp_path, "large-0", {"images": pieces, "labels": labels}, {}, [])
-    started = time.perf_counter()
-    entry = cache.open_entry(tmp_path, folder)
-    assert time.perf_counter() - started < 0.5
+    monkeypatch.setattr(cache, "_bytes", lambda _: pytest.fail("the images were read"))
+    entry = cache.open_entry(tmp_path, folder)  # how long that takes: benchmarks/datasets.py
+    assert isinstance(entry.arrays["images"], np.memmap)
     assert entry.arrays["images"].shape == (count, 3, 8, 8)
     shutil.rmtree(folder)

@@ -29,7 +29,12 @@ def test_there_is_nothing_to_check_of_your_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "folder"),
-    [("cifar100", "cifar-100-python"), ("cifar10", "cifar-10-batches-bin"), ("mnist", "mnist")],
+    [
+        ("cifar100", "cifar-100-python"),
+        ("cifar10", "cifar-10-batches-bin"),
+        ("mnist", "mnist"),
+        ("fashion-mnist", "fashion-mnist"),
+    ],
 )
 def test_the_real_files_have_the_official_checksums(
     real_data: Callable[[str], Path], name: str, folder: str

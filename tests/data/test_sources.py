@@ -1,7 +1,7 @@
 import re
 from urllib.parse import urlsplit
 
-from sterad.data import DATASETS
+from sterad.data import DATASETS, Cifar10, Cifar100
 from sterad.data.sources import SOURCES
 from sterad.data.stored import Stored
 
@@ -18,6 +18,12 @@ def test_every_source_is_a_dataset_and_complete() -> None:
             assert remote.md5 is None or re.fullmatch("[0-9a-f]{32}", remote.md5)
             assert remote.size > 1000
         assert all(re.fullmatch("[0-9a-f]{32}", md5) for md5 in source.md5.values())
+
+
+def test_every_file_that_the_first_choice_of_cifar_unpacks_to_has_a_checksum() -> None:
+    for described in (Cifar10, Cifar100):
+        python, known = described.python, SOURCES[described.name].md5
+        assert {f"{python.folder}/{file}" for (file,) in python.files} <= set(known)
 
 
 def test_the_aliases_of_the_field() -> None:

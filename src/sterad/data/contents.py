@@ -24,11 +24,13 @@ class Split:
     domains: npt.NDArray[np.int64] | None = None
 
     @classmethod
-    def of_arrays(cls, images: npt.NDArray[Any], labels: npt.NDArray[np.int64]) -> "Split":
-        """Return the split of arrays that are in memory."""
+    def of_arrays(
+        cls, images: npt.NDArray[Any], labels: npt.NDArray[np.int64], what: str = "images"
+    ) -> "Split":
+        """Return the split of arrays that are in memory; `what` names the images in messages."""
         if len(images) != len(labels):
             raise SteradError(
-                f"there are {len(labels)} labels for {len(images)} images: one of the two files "
+                f"there are {len(labels)} labels for {len(images)} {what}: one of the two files "
                 "is cut short or belongs elsewhere; fetch both again"
             )
         return cls(labels, lambda positions, size: area_resize(images[positions], size))

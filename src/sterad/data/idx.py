@@ -137,4 +137,5 @@ def _split(images: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8], path: P
         )
     if images.shape[1] != images.shape[2]:
         raise SteradError(f"{str(path)!r} holds images of {images.shape[1:]}: they must be square")
-    return Split.of_arrays(images[:, None], labels.astype(np.int64))
+    what = f"images in {str(path)!r}"
+    return Split.of_arrays(images[:, None], labels.astype(np.int64), what)
