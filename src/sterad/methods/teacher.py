@@ -6,7 +6,8 @@ Distillation in Online Continual Learning. ICML 2024, https://arxiv.org/abs/2309
 After each step θ_T ← m θ_T + (1 - m) θ_S. What differs from the released code: the teacher starts
 as a copy of the student instead of almost zero; running statistics of BatchNorm follow as the
 weights do, and the teacher is in evaluation mode; only distillation is added to a method's loss,
-not a further cross-entropy.
+not a further cross-entropy; the view that both see is of the method's own recipe (there always the
+full one), and drawn anew also for ER; the student answers if nothing is said (there the average).
 """
 
 from copy import deepcopy
