@@ -66,9 +66,14 @@ def test_odd_files(tmp_path: Path) -> None:
     with pytest.raises(SteradError, match="there is no file"):
         Npz(root=tmp_path, npz_file="nowhere.npz").load()
     file = saved(tmp_path) / "mine.npz"
-    file.write_bytes(file.read_bytes()[:-300])
+    content = bytearray(file.read_bytes())
+    content[200] ^= 255
+    file.write_bytes(content)
     with pytest.raises(SteradError, match="cannot be read"):
         Npz(root=tmp_path, npz_file="mine.npz").load()
+    file.write_bytes(content[:-300])
     np.save(tmp_path / "one.npy", IMAGES)
-    with pytest.raises(SteradError, match="is one array"):
-        Npz(root=tmp_path, npz_file="one.npy").load()
+    (tmp_path / "text.npz").write_bytes(b"no archive at all")
+    for name in ("mine.npz", "one.npy", "text.npz"):
+        with pytest.raises(SteradError, match=r"is no whole \.npz file: save all arrays"):
+            Npz(root=tmp_path, npz_file=name).load()

@@ -98,7 +98,7 @@ def test_another_dataset_gets_a_sentence(tmp_path: Path) -> None:
 def test_what_is_no_order_file_gets_a_sentence(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "order.npz"
     path.write_bytes(content)
-    with pytest.raises(SteradError, match=r"order\.npz' is damaged"):
+    with pytest.raises(SteradError, match=r"order\.npz' is damaged \(it is no whole \.npz file\)"):
         read_order(path, data())
 
 

@@ -75,12 +75,13 @@ class Npz(Own):
 def _read(path: Path) -> dict[str, npt.NDArray[Any]]:
     try:
         with open(path, "rb") as file:
-            stored = np.load(file, allow_pickle=False)
-            found = dict(stored) if isinstance(stored, np.lib.npyio.NpzFile) else None
+            whole = zipfile.is_zipfile(file)  # numpy would take any other file for a pickle
+            file.seek(0)
+            found = dict(np.load(file, allow_pickle=False)) if whole else None
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, MemoryError) as error:
         raise SteradError(
             f"{str(path)!r} cannot be read ({error}): save plain numbers with np.savez"
         ) from error
     if found is None:
-        raise SteradError(f"{str(path)!r} is one array and no .npz: use np.savez")
+        raise SteradError(f"{str(path)!r} is no whole .npz file: save all arrays with np.savez")
     return found

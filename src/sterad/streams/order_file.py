@@ -114,8 +114,12 @@ def _reading(path: str | Path) -> Iterator[None]:
 
 def _columns(path: str | Path) -> dict[str, Any]:
     # numpy leaves a file open that it cannot read: it gets an open one, which is closed here.
-    with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-        columns: dict[str, Any] = {name: stored[name] for name in stored.files}
+    with open(path, "rb") as file:
+        if not zipfile.is_zipfile(file):  # numpy would take it for a pickle, and say so
+            raise _damaged(path, "it is no whole .npz file")
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as stored:
+            columns: dict[str, Any] = {name: stored[name] for name in stored.files}
     if int(columns["format"]) != FORMAT:
         raise SteradError(
             f"the order file {str(path)!r} has format {columns['format']} and this sterad "
