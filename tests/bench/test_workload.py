@@ -33,6 +33,7 @@ def test_what_is_only_looked_at_is_told_apart() -> None:
 
 def test_an_epoch_of_gdumb_is_a_step_a_batch() -> None:
     learner = SCENE.learner("gdumb", ONE, epochs=1)
+    assert isinstance(learner, Replay)
     found = workload_of(SCENE.act(learner))
     assert len(found.steps) == len(learner.memory) // learner.config.memory_batch
 

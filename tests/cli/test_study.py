@@ -66,9 +66,9 @@ def test_records_that_cannot_be_read_are_named_skipped_and_counted(
         ["unread", ids[2]],
     ]
     assert main(words) == 1, "not all of the study is done"
-    shown = capsys.readouterr()
-    assert "(n=1)" in shown.out
-    damaged, newer, count = shown.err.splitlines()[-3:]
+    told = capsys.readouterr()
+    assert "(n=1)" in told.out
+    damaged, newer, count = told.err.splitlines()[-3:]
     assert f"{ids[1]}/record.json is damaged" in damaged
     assert f"{ids[2]}/record.json has schema 2" in newer
     assert count == "sterad: left out: 2 of 3 records; their files stay as they are"

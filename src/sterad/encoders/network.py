@@ -47,7 +47,8 @@ class Network(nn.Module):
             out: Tensor = part(x)
             return out
         with torch.autocast(x.device.type, self.precision):
-            return part(x).float()
+            out = part(x)
+        return out.float()
 
 
 def to_sphere(x: Tensor) -> Tensor:
