@@ -36,8 +36,9 @@ class PreactivationBlock(nn.Module):
         active = functional.relu(self.norm1(x))
         # A shape that changes starts from the activated input; otherwise x passes untouched.
         around: Tensor = x if self.shortcut is None else self.shortcut(active)
-        y: Tensor = self.conv2(functional.relu(self.norm2(self.conv1(active))))
-        return y + around
+        y = functional.relu(self.norm2(self.conv1(active)), inplace=True)
+        z: Tensor = self.conv2(y)
+        return z + around
 
 
 @ENCODERS.register("preact-resnet18")

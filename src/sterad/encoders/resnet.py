@@ -41,9 +41,9 @@ class BasicBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (n, outputs, ⌈s / stride⌉, ⌈s / stride⌉) for x: (n, inputs, s, s)."""
-        y = functional.relu(self.norm1(self.conv1(x)))
+        y = functional.relu(self.norm1(self.conv1(x)), inplace=True)
         y = self.norm2(self.conv2(y))
-        return functional.relu(y + self.shortcut(x))
+        return functional.relu(y + self.shortcut(x), inplace=True)
 
 
 class ResNet18(Encoder):
@@ -99,9 +99,11 @@ def pooling(side: int, width: int) -> tuple[int, int]:
 
 
 def _small_stem(channels: int, width: int) -> nn.Sequential:
-    return nn.Sequential(conv3x3(channels, width, 1), BatchNorm(width), nn.ReLU())
+    return nn.Sequential(conv3x3(channels, width, 1), BatchNorm(width), nn.ReLU(inplace=True))
 
 
 def _large_stem(channels: int, width: int) -> nn.Sequential:
     conv = nn.Conv2d(channels, width, 7, stride=2, padding=3, bias=False)
-    return nn.Sequential(conv, BatchNorm(width), nn.ReLU(), nn.MaxPool2d(3, 2, padding=1))
+    return nn.Sequential(
+        conv, BatchNorm(width), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, padding=1)
+    )
