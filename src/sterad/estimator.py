@@ -18,7 +18,7 @@ from sterad.experiments.execution import Execution
 from sterad.experiments.fields import build, checked
 from sterad.labels import LabelIndex
 from sterad.methods import METHODS, Learner, Problem
-from sterad.methods.learner import CHUNK, check_shape
+from sterad.methods.learner import PIECE, check_shape
 from sterad.streams import Batch
 from sterad.streams.pixels import to_unit
 
@@ -184,7 +184,7 @@ class OnlineClassifier:
         if not self._ready:
             learner.consolidate()
             self._ready = True
-        chunks = [learner.scores(some) for some in _chunks(inputs, CHUNK)]
+        chunks = [learner.scores(some) for some in _chunks(inputs, PIECE)]
         return torch.cat([scores for scores, _ in chunks]), chunks[0][1]
 
 

@@ -14,6 +14,7 @@ from sterad.data.synthetic import Synthetic
 from sterad.encoders import Network
 from sterad.evaluation.evaluate import evaluate
 from sterad.methods import METHODS, Problem, Replay
+from sterad.methods.answering import CHUNK
 from sterad.streams import Batch, Clear, Stream
 from sterad.testing.method import same
 
@@ -46,10 +47,15 @@ def plain(made: Replay) -> Iterator[Network]:
         yield copy.deepcopy(made.answering_network()).eval()
 
 
+def close(ours: Tensor, theirs: Tensor) -> bool:
+    """Return whether two sets of answers differ by rounding alone, which many layers amplify."""
+    return torch.allclose(ours, theirs, rtol=0, atol=1e-4 * float(theirs.abs().max()))
+
+
 def check_head(made: Replay) -> None:
     with plain(made) as network:
         expected = network(asked())[:, made.seen]
-    assert torch.allclose(made.scores(asked())[0], expected, rtol=1e-4, atol=1e-5)
+    assert close(made.scores(asked())[0], expected)
 
 
 def check_nearest_mean(made: Replay) -> None:
@@ -94,7 +100,7 @@ def write_unseen(made: Replay) -> None:
     for network in networks(made):
         for module in network.modules():
             if isinstance(module, nn.Conv2d):
-                module.weight.data[0] *= 3
+                module.weight.data[0] *= 1.5
 
 
 def replace_data(made: Replay) -> None:
@@ -120,7 +126,7 @@ def test_answers_follow_the_weights(change: Callable[[Replay], None], answers_by
     change(made)
     check_head(made)
     after = made.scores(asked())[0][:, : len(labels)]
-    assert not torch.allclose(before, after, rtol=1e-4, atol=1e-5)
+    assert not close(before, after)
 
 
 @pytest.mark.parametrize("change", [*CHANGES, another_network])
@@ -149,6 +155,19 @@ def test_a_memory_is_encoded_once(classifier: str) -> None:
     first = made.instant_scores(asked())
     assert same(first, made.instant_scores(asked()))  # each of which consolidates
     assert sum(counted) == len(made.memory) + 2 * len(asked())
+
+
+@pytest.mark.parametrize("images", [0, 1, CHUNK, 2 * CHUNK + 7])
+def test_many_images_are_answered_in_chunks(images: int) -> None:
+    made = learner("er")
+    counted = encodings(made)
+    x = torch.rand(images, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    scores, labels = made.scores(x)
+    assert scores.shape == (images, len(labels))
+    assert sum(counted) == images
+    assert max(counted) <= CHUNK
+    with plain(made) as network:
+        assert not images or close(scores, network(x)[:, labels])
 
 
 def test_a_head_is_retrained_on_features_that_are_encoded_once() -> None:
@@ -192,8 +211,8 @@ def test_two_networks_can_be_lent_at_a_time() -> None:
         made.network = made.teacher.network
         with made.answering() as theirs, torch.no_grad():
             expected = [copy.deepcopy(one).eval()(x) for one in (student, made.network)]
-            assert torch.allclose(ours(x), expected[0], rtol=1e-4, atol=1e-5)
-            assert torch.allclose(theirs(x), expected[1], rtol=1e-4, atol=1e-5)
+            assert close(ours(x), expected[0])
+            assert close(theirs(x), expected[1])
 
 
 @pytest.mark.parametrize(("name", "views"), [("agd-fd", 2), ("scr", 1), ("er", 1)])

@@ -221,7 +221,8 @@ def test_head_retraining_is_fifty_epochs_of_adam_on_the_frozen_features(
         optimiser.step()
     assert made.retrained is not None
     for ours, theirs in zip(made.retrained.parameters(), model.head.parameters(), strict=True):
-        assert torch.allclose(ours, theirs, atol=1e-5)
+        # Adam divides by gradients, tiny ones too, and so enlarges the rounding of the features.
+        assert torch.allclose(ours, theirs, atol=1e-4)
     with torch.no_grad():
         z = model(feed.batch(0).x, unit=True)
     assert torch.equal(made.predict(feed.batch(0).x), made.seen[z[:, made.seen].argmax(dim=1)])

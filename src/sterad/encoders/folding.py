@@ -37,12 +37,13 @@ def folded(network: Module, room: Room | None = None) -> Module:
     room = {} if room is None else room
     layers = dict(network.named_modules(remove_duplicate=False))
     new: dict[str, nn.Module] = {}
+    nothing = nn.Identity()
     for path, module in layers.items():
         for pair in vars(type(module)).get("folds", ()):
             first, second = (f"{path}.{name}".removeprefix(".") for name in pair)
             joined = _joined(layers.get(first), layers.get(second), room, first)
             if joined is not None:
-                new |= {first: joined, second: nn.Identity()}
+                new |= {first: joined, second: nothing}
     return _with(new, network)
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any, ClassVar
@@ -16,9 +16,12 @@ from sterad.encoders import Network, folded
 from sterad.encoders.folding import Room
 from sterad.errors import SteradError
 from sterad.memory import Memory
-from sterad.methods.learner import CHUNK, Learner, check_inputs
+from sterad.methods.learner import Learner, check_inputs
 from sterad.methods.problem import Problem
 
+CHUNK = 50
+"""Images that go through the network at a time: with more, the maps between two layers are too
+large for the processor's cache; with fewer, layers wait for each other."""
 Encoded = list[tuple[Tensor, Tensor]]
 """Raw features and labels."""
 
@@ -70,8 +73,8 @@ class Answering(Learner):
     def answering(self) -> Iterator[Network]:
         """Lend the answering network, folded, in evaluation mode without graphs.
 
-        It is folded anew each time: that takes a hundredth of the answers to a few dozen images,
-        and weights that change unseen, through `.data` say, cannot make an answer stale.
+        It is folded anew each time, which takes as long as the answers to one or two images: so
+        weights that change unseen, through `.data` say, cannot make an answer stale.
         """
         network, mode = self.answering_network(), self.network.training
         room, self._room = self._room, {}  # whoever asks meanwhile finds another room
@@ -95,9 +98,13 @@ class Answering(Learner):
         if self.instant is None:
             self.consolidate()
             return self.scores(x)
+        return self.ask(x, lambda network, some: self.decide(network(some).cpu())), self.seen
+
+    def ask(self, x: Tensor, answer: Callable[[Network, Tensor], Tensor]) -> Tensor:
+        """Return the answers to x: (n, ...), each given to a chunk of placed images."""
         check_inputs(x, self.problem)
         with self.answering() as network:
-            return self.decide(network(self.place(x)).cpu()), self.seen
+            return torch.cat([answer(network, self.place(some)) for some in x.split(CHUNK)])
 
     def remembered(self) -> Encoded:
         """Return raw features and labels of everything in memory, in storage order.
@@ -129,12 +136,12 @@ class Answering(Learner):
         """Return scores of the fitted classifier, or of the weights as they are."""
         if self.classifier == self.instant:
             return self.instant_scores(x)
-        if self.fitted is None:
+        if (fitted := self.fitted) is None:
             raise SteradError("no classifier is fitted yet: consolidate before asking for answers")
-        check_inputs(x, self.problem)
-        with self.answering() as network:
-            h = network.features(self.place(x), unit=True)
-            return self.fitted.scores(h).cpu(), self.fitted.labels.cpu()
+        scores = self.ask(
+            x, lambda network, some: fitted.scores(network.features(some, True)).cpu()
+        )
+        return scores, fitted.labels.cpu()
 
     def memory_counts(self, classes: int) -> Tensor | None:
         """Return how many images of each class are kept."""

@@ -115,6 +115,4 @@ class FixedDirections(HeadRetraining):
 
     def on_sphere(self, x: Tensor) -> Tensor:
         """Return unit-length projections of x."""
-        with self.answering() as network:
-            z: Tensor = network(self.place(x), unit=True)
-            return z.cpu()
+        return self.ask(x, lambda network, some: network(some, unit=True)).cpu()

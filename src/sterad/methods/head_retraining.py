@@ -10,7 +10,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sterad.errors import SteradError
-from sterad.methods.learner import check_inputs
 from sterad.methods.problem import Problem
 from sterad.methods.replay import Replay, ReplayConfig
 
@@ -55,12 +54,10 @@ class HeadRetraining(Replay):
 
     def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return the scores of the retrained head, where there is one."""
-        if self.retrained is None:
+        if (head := self.retrained) is None:
             return super().scores(x)
-        check_inputs(x, self.problem)
-        with self.answering() as network:
-            p = self.retrained(network.features(self.place(x)))
-            return self.decide(p.cpu()), self.seen
+        decided = self.ask(x, lambda network, some: self.decide(head(network.features(some)).cpu()))
+        return decided, self.seen
 
 
 def retrain(

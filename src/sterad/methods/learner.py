@@ -11,8 +11,8 @@ from sterad.methods.problem import Problem
 from sterad.registry import Registry
 from sterad.streams import Batch, Boundary
 
-CHUNK = 100
-"""Images answered at a time: more than fill the processor's cache, and take longer each."""
+PIECE = 500
+"""Images asked about at a time, where there are many: small enough for any memory."""
 
 
 class Learner(ABC):
