@@ -1,7 +1,9 @@
 """Files that are there whole or not at all."""
 
+import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -41,6 +43,17 @@ def _system_reason(error: BaseException | None) -> str | None:
             return error.strerror or str(error)
         error = error.__cause__ or error.__context__
     return None
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Wait until no other process holds a folder, and hold it; a kill releases it."""
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
 
 
 def remove_leftovers(folder: Path) -> None:

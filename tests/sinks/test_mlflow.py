@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,3 +39,23 @@ def test_a_run_in_the_database_reads_back(
     with pytest.raises(SteradError), sink:
         raise SteradError("diverged")
     assert {one.info.status for one in client.search_runs(["0"])} == {"FINISHED", "FAILED"}
+
+
+@pytest.mark.slow
+def test_two_processes_that_open_a_new_database_at_once(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from sterad.sinks import SINKS; "
+        "name = sys.argv[1]; sink = SINKS['mlflow'](name, Path(name), {}); sink.__enter__()"
+    )
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, name],
+            cwd=tmp_path,
+            env={k: v for k, v in os.environ.items() if k != "MLFLOW_TRACKING_URI"},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name in ("a", "b")
+    ]
+    said = [process.communicate()[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], said

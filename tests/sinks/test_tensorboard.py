@@ -30,6 +30,18 @@ def test_curves_read_back_and_a_killed_end_is_void(
     assert b'"name": "er"' in read.Tensors("config/text_summary")[0].tensor_proto.string_val[0]
 
 
+def test_what_was_told_before_a_checkpoint_survives_a_kill(
+    killed: list[Any], tmp_path: Path
+) -> None:
+    sink = SINKS["tensorboard"]("mine-s0", tmp_path / "mine-s0", CONFIG)
+    for event in killed[:-1]:
+        sink.emit(event)
+    read = EventAccumulator(str(tmp_path / "mine-s0" / "tensorboard"))  # nobody has closed it
+    read.Reload()
+    assert [one.step for one in read.Scalars("loss")] == [1, 2]
+    sink.__exit__(None, None, None)
+
+
 def test_nothing_is_written_before_the_first_event(tmp_path: Path) -> None:
     with SINKS["tensorboard"]("mine-s0", tmp_path / "mine-s0", CONFIG):
         pass

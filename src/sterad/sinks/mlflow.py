@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from sterad.atomic import alone
 from sterad.extras import needed
 from sterad.sinks.numbers import numbers
 from sterad.sinks.sink import SINKS
 
 TAG = "sterad.run"
 DEFAULT = "0"
-"""The experiment that every store has: several processes may open a new store at once."""
+"""The experiment that every store has."""
 
 
 @SINKS.register("mlflow")
@@ -27,14 +28,15 @@ class MLflow:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         self.mlflow = needed("mlflow", "mlflow")
         needed("sqlalchemy", "mlflow")  # the small mlflow comes without it
-        beside = f"sqlite:///{folder.parent.resolve() / 'mlflow.db'}"
-        self.store = os.environ.get("MLFLOW_TRACKING_URI", beside)
+        self.beside = folder.parent.resolve()
+        self.store = os.environ.get("MLFLOW_TRACKING_URI", f"sqlite:///{self.beside / 'mlflow.db'}")
         self.run, self.config = run, config
 
     def __enter__(self) -> Self:
         """Begin a run, or find the one that an earlier process began."""
-        self.client = self.mlflow.MlflowClient(self.store)
-        found = self.client.search_runs([DEFAULT], f"tags.`{TAG}` = '{self.run}'")
+        with alone(self.beside):  # the first to open a new database makes its tables
+            self.client = self.mlflow.MlflowClient(self.store)
+            found = self.client.search_runs([DEFAULT], f"tags.`{TAG}` = '{self.run}'")
         begun = found[0] if found else self._begin()
         self.opened = begun.info.run_id
         self.client.update_run(self.opened, "RUNNING")

@@ -33,6 +33,8 @@ class TensorBoard:
             self.writer.add_text("config", f"```\n{json.dumps(self.config, indent=1)}\n```")
         for name, value in numbers(event).items():
             self.writer.add_scalar(name, value, event["step"], self.started + event["seconds"])
+        if event["event"] == "checkpoint":
+            self.writer.flush()  # a run that is killed continues from here
 
     def __exit__(self, *_: object) -> None:
         """Write what is held back."""

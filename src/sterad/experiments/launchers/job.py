@@ -126,7 +126,7 @@ def attempted(text: str, sinks: Sequence[Sink] = ()) -> str | None:
     except SteradError as error:
         return str(error)
     except Exception as error:
-        said = f"{type(error).__name__}: {error}"
+        said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         return f"{said}; see {str(_traced(place.path))!r}" if place else said
     return None
 

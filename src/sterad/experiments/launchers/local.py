@@ -63,8 +63,9 @@ class Local:
                         _hear(one, some, watch)
                     else:
                         selector.unregister(one.told)
+                        outcome = _ended(one)
                         running.remove(one)
-                        yield _ended(one)
+                        yield outcome
 
     def _shared_out(self, job: Job, places: int) -> Job:
         """Give each run its share of the cores, where the user has not said how many threads.

@@ -1,17 +1,14 @@
 """The best values of a method, written into a file of tuned values beside those of others."""
 
-import fcntl
 import json
-import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from sterad.atomic import write_atomically
+from sterad.atomic import alone, write_atomically
 from sterad.errors import SteradError
 from sterad.experiments.tuned import tuned_files
 from sterad.methods import METHODS
@@ -34,7 +31,7 @@ def write_best(file: Path, method: str, source: str, values: Mapping[str, Any]) 
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(file.parent):
+        with alone(file.parent):  # two searches that end at once lose neither's table
             ours = tuned_files().get(file.stem) if file.parent == FOLDER else None
             known = file if file.exists() else ours
             before = known.read_text() if known else ""
@@ -51,17 +48,6 @@ def write_best(file: Path, method: str, source: str, values: Mapping[str, Any]) 
         ) from error
     replaced = _table_of(tomllib.loads(before), method)
     return None if replaced is None else str(replaced.get("source"))
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold a folder, so that two searches that end at once do not lose each other's table."""
-    held = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(held)
 
 
 def with_table(text: str, method: str, table: Mapping[str, Any]) -> str:
