@@ -30,18 +30,36 @@ def test_every_method_has_values_on_every_dataset_of_the_paper() -> None:
         assert all("our choice" in found[m].source for m in METHODS if m not in RELEASED)
 
 
-def test_the_released_values() -> None:
-    assert tuned_values("cifar100", "er") == {
-        "optimiser": "sgd",
-        "lr": 0.01,
-        "momentum": 0.9,
-        "weight_decay": 1e-4,
-        "recipe": "full",
+@pytest.mark.parametrize("name", ["cifar10", "cifar100", "tiny-imagenet"])
+def test_the_released_values(name: str) -> None:
+    weight = 2.0 if name == "cifar10" else 4.0
+    released: dict[str, tuple[str, float, float | None, float, str, dict[str, float]]] = {
+        "agd-fd": ("adam", 5e-4, None, 0, "full", {"variance": 2, "projection": 512, "views": 5}),
+        "vmf-fd": (
+            "adam",
+            5e-4,
+            None,
+            0,
+            "full",
+            {"variance": 0.14, "projection": 512, "views": 5},
+        ),
+        "scr": ("sgd", 0.01, 0.9, 1e-4, "full", {"temperature": 0.07, "projection": 128}),
+        "er": ("sgd", 0.01, 0.9, 1e-4, "full", {}),
+        "er-ace": ("sgd", 0.001, 0.9, 0, "partial", {}),
+        "derpp": ("sgd", 0.03, 0, 0, "partial", {"alpha": 0.2, "beta": 1.0}),
+        "agem": ("sgd", 0.1, 0, 1e-4, "full", {}),
+        "dvc": ("sgd", 0.1, 0.9, 0, "full", {"consistency": weight}),
+        "ocm": ("adam", 1e-3, None, 1e-4, "full", {"second_moment": 0.99, "projection": 128}),
+        "gdumb": ("sgd", 0.05, 0.9, 1e-6, "partial", {"clip": 10.0, "epochs": 30}),
     }
-    assert tuned_values("cifar100", "vMF_FD")["variance"] == 0.14
-    weights = {name: tuned_values(name, "dvc")["consistency"] for name in ("cifar10", "cifar100")}
-    assert weights == {"cifar10": 2.0, "cifar100": 4.0}
-    assert tuned_values("tiny-imagenet", "dvc")["consistency"] == 4.0
+    assert set(released) == set(RELEASED)
+    for method, (optimiser, lr, momentum, decay, recipe, other) in released.items():
+        config = METHODS[method].Config(**tuned_values(name, method))
+        assert (config.optimiser, config.lr, config.weight_decay) == (optimiser, lr, decay), method
+        assert config.recipe == recipe, method
+        assert momentum is None or config.momentum == momentum, method  # Adam has its own
+        assert {field: getattr(config, field) for field in other} == other, method
+    assert tuned_values(name, "vMF_FD") == tuned_values(name, "vmf-fd")
 
 
 def test_a_file_of_the_working_folder_hides_ours_and_may_be_like_another() -> None:
