@@ -16,7 +16,7 @@ def batch(**extra: torch.Tensor) -> Batch:
 def written(given: Batch) -> Columns:
     columns = Columns(4)
     columns.admit(given)
-    columns.write(given, ROWS, SLOTS)
+    columns.write(given, {0: 1, 2: 0})
     return columns
 
 
@@ -59,7 +59,7 @@ def test_extra_vectors_may_become_longer_and_old_rows_end_in_zeros() -> None:
     columns = written(batch(logits=torch.tensor([[1.0, 2.0], [3.0, 4.0]])))
     longer = batch(logits=torch.full((2, 3), 5.0))
     columns.admit(longer)
-    columns.write(longer, torch.tensor([0]), torch.tensor([1]))
+    columns.write(longer, {1: 0})
     back = columns.read(torch.arange(4))
     assert back.extra["logits"].tolist() == [[3, 4, 0], [5, 5, 5], [1, 2, 0], [0, 0, 0]]
     assert back.y.tolist() == [8, 7, 7, 0]

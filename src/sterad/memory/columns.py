@@ -50,8 +50,11 @@ class Columns:
         for name, row in wider.items():
             self._widen(name, row)
 
-    def write(self, batch: Batch, chosen: Tensor, slots: Tensor) -> None:
-        """Put the `chosen` samples of an admitted batch into `slots`, which must not repeat."""
+    def write(self, batch: Batch, kept: Mapping[int, int]) -> None:
+        """Put samples of an admitted batch into slots: `kept` has the position of each by slot."""
+        if not kept:
+            return
+        slots, chosen = torch.tensor([*kept]), torch.tensor([*kept.values()])
         for name, values in _named(batch).items():
             place = values.device if name in batch.extra else torch.device("cpu")
             column = self._columns[name] = self._columns[name].to(place)

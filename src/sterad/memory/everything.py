@@ -29,12 +29,11 @@ class Everything(Held):
         if not len(batch):
             return
         self._columns.admit(batch)
-        slots = torch.arange(self.seen, self.seen + len(batch))
         while self.capacity < self.seen + len(batch):
             self.capacity *= 2
         if self.capacity > self._columns.capacity:
             self._columns.grow(self.capacity)
-        self._columns.write(batch, torch.arange(len(batch)), slots)
+        self._columns.write(batch, {self.seen + at: at for at in range(len(batch))})
         self.seen += len(batch)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

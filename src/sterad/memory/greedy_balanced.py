@@ -38,10 +38,7 @@ class GreedyBalanced(Held):
         for position, label in enumerate(batch.y.tolist()):
             if label not in self._counts or self._counts[label] < self._share():
                 kept[self._slot_for(label)] = position
-        slots, chosen = (
-            torch.tensor(list(some), dtype=torch.int64) for some in (kept, kept.values())
-        )
-        self._columns.write(batch, chosen, slots)
+        self._columns.write(batch, kept)
         self.seen += len(batch)
 
     def _share(self) -> int:

@@ -6,7 +6,6 @@ slot while there is one, and then to slot floor(U (n + 1)), if there is such a s
 """
 
 import torch
-from torch import Tensor
 
 from sterad.memory.held import Held
 from sterad.memory.memory import MEMORIES
@@ -25,22 +24,11 @@ class Reservoir(Held):
         if not len(batch):
             return
         self._columns.admit(batch)
-        uniform = torch.rand(len(batch), generator=self._rng, dtype=torch.float64)
-        number = torch.arange(self.seen, self.seen + len(batch))
-        slots = torch.where(number < self.capacity, number, (uniform * (number + 1)).long())
-        chosen = _last_of_each(slots)
-        chosen = chosen[slots[chosen] < self.capacity]
-        self._columns.write(batch, chosen, slots[chosen])
+        uniform = torch.rand(len(batch), generator=self._rng, dtype=torch.float64).tolist()
+        kept: dict[int, int] = {}  # position in the batch by slot: the last one for a slot stays
+        for position, (number, u) in enumerate(enumerate(uniform, start=self.seen)):
+            slot = number if number < self.capacity else int(u * (number + 1))
+            if slot < self.capacity:
+                kept[slot] = position
+        self._columns.write(batch, kept)
         self.seen += len(batch)
-
-
-def _last_of_each(values: Tensor) -> Tensor:
-    """Return the position of the last occurrence of each value, in the order of the values.
-
-    >>> _last_of_each(torch.tensor([3, 1, 3, 2]))
-    tensor([1, 3, 2])
-    """
-    ordered, positions = values.sort(stable=True)
-    last = torch.ones(len(values), dtype=torch.bool)
-    torch.ne(ordered[1:], ordered[:-1], out=last[:-1])
-    return positions[last]

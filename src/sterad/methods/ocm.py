@@ -137,7 +137,7 @@ class OCM(Replay):
     def slice_of(self, f: Tensor, u: Tensor) -> Tensor:
         """Return a random contiguous slice of features f that is as wide as representations u."""
         starts = f.shape[1] - u.shape[1] + 1
-        start = int(torch.randint(starts, (1,), generator=self.rng["slices"]))
+        (start,) = torch.randint(starts, (1,), generator=self.rng["slices"]).tolist()
         return f[:, start : start + u.shape[1]]
 
     def widen(self, outputs: int) -> None:

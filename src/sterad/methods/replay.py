@@ -6,6 +6,7 @@ Retrieve, then loss, then step, then remember: a method overrides one or two of 
 from abc import abstractmethod
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -94,11 +95,10 @@ class Replay(Answering):
         """Name of the classifier that answers."""
         return self.config.classifier
 
-    @property
+    @cached_property
     def memory_format(self) -> torch.memory_format:
-        """Where the channel of a pixel lies in memory."""
-        problem = self.problem
-        last = problem.channels_last and len(problem.input_shape) == 3 and problem.width >= NARROW
+        """Where the channel of a pixel lies in memory: last where a convolution has it so."""
+        last = any(w.dim() == 4 and not w.is_contiguous() for w in self.network.parameters())
         return torch.channels_last if last else torch.contiguous_format
 
     def first_outputs(self) -> int:
@@ -112,8 +112,8 @@ class Replay(Answering):
         network = build_network(
             problem.encoder, problem.input_shape, problem.width, self.config.head, outputs, rng
         ).to(problem.device)
-        if self.memory_format is torch.channels_last:
-            network.to(memory_format=self.memory_format)  # type: ignore[call-overload]
+        if problem.channels_last and problem.width >= NARROW:
+            network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         network.precision = getattr(torch, problem.precision)
         if problem.compile:
             network.encoder.compile()
@@ -130,7 +130,9 @@ class Replay(Answering):
         for _ in range(self.config.memory_iterations):
             retrieved = self.retrieve(batch)
             if self.learns_alone or len(retrieved):
-                loss = self.loss(retrieved, batch) + self.lesson(retrieved, batch)
+                loss = self.loss(retrieved, batch)
+                if self.teacher is not None:
+                    loss = loss + self.lesson(self.teacher, retrieved, batch)
                 self.step(loss)
         self.remember(batch)
         return None if loss is None else loss.detach()
@@ -145,7 +147,7 @@ class Replay(Answering):
 
     def step(self, loss: Tensor) -> None:
         """Move the weights against the gradient of `loss`, and let the teacher follow."""
-        self.optimiser.zero_grad(set_to_none=True)
+        self.network.zero_grad()
         self.scaler.scale(loss).backward()
         self.descend()
 
@@ -168,10 +170,10 @@ class Replay(Answering):
         check_batch(batch, self.problem)
         if self.tasks is not None and self.tasks.noticed(batch.y):
             self.end_task()
-        super().admit(batch)
-        needed = int(self.seen[-1]) + 1
-        if self.instant is not None and needed > self.network.outputs:
-            self.widen(needed)
+        if self.see(batch.y) and self.instant is not None:
+            needed = max(self.seen.tolist()) + 1
+            if needed > self.network.outputs:
+                self.widen(needed)
 
     def boundary(self, event: Boundary) -> None:
         """Hear the end of a task, if this method listens."""
@@ -211,8 +213,9 @@ class Replay(Answering):
     def outputs(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return raw outputs of everything shown of a batch, in one pass, and their labels."""
         shown = self.shown(self.place(batch.x))
-        p = self.forward(torch.cat(shown))
-        return p, batch.y.repeat(len(shown)).to(p.device)
+        if len(shown) == 1:  # nothing to join: spare the copies
+            return self.forward(shown[0]), batch.y.to(self.problem.device)
+        return self.forward(torch.cat(shown)), batch.y.repeat(len(shown)).to(self.problem.device)
 
     def representations(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return unit-length outputs of everything shown, a pass each, and their labels.
@@ -225,14 +228,12 @@ class Replay(Answering):
         z = self.passes(self.network, shown, unit=True)
         return z, batch.y.repeat(len(shown))
 
-    def lesson(self, retrieved: Batch, batch: Batch) -> Tensor | float:
+    def lesson(self, teacher: Teacher, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the distance to the teacher on a view of both batches and on both as they are."""
-        if self.teacher is None:
-            return 0.0
         parts = (retrieved, batch) if len(retrieved) else (batch,)
         x = torch.cat([self.place(part.x) for part in parts])
         view = self.view(x)
-        taught = self.teacher(view)
+        taught = teacher(view)
         self.images += len(view)
         distances = [self.distance(taught, self.forward(shown)) for shown in (view, x)]
         return self.config.teacher_weight * (distances[0] + distances[1]) / 2
