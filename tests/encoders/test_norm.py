@@ -13,9 +13,9 @@ def pair(channels: int = 3) -> tuple[BatchNorm, nn.BatchNorm2d]:
     return ours, theirs
 
 
-def test_is_torchs_for_eight_values_a_channel_and_more() -> None:
+def test_is_torchs_for_more_than_one_value_a_channel() -> None:
     ours, theirs = pair()
-    for shape in ((2, 3, 2, 2), (8, 3, 1, 1), (5, 3, 4, 4)):
+    for shape in ((1, 3, 1, 2), (2, 3, 1, 1), (5, 3, 4, 4)):
         x = torch.randn(shape)
         assert torch.equal(ours(x), theirs(x))
     for name, value in theirs.state_dict().items():
@@ -36,33 +36,3 @@ def test_a_single_pixel_is_normalised_by_what_came_before() -> None:
     assert x.grad is not None
     assert bool((x.grad != 0).all())
     assert ours.weight.grad is not None
-
-
-def test_a_few_values_are_normalised_by_statistics_that_follow_them() -> None:
-    ours, theirs = pair()
-    x = torch.randn(2, 3, 1, 1)
-    theirs(x)  # its statistics follow
-    out = ours(x)
-    for name, value in theirs.state_dict().items():
-        assert torch.equal(ours.state_dict()[name], value), name
-    assert torch.equal(out, theirs.eval()(x))
-
-
-def test_two_values_that_are_close_do_not_blow_gradients_up() -> None:
-    ours, theirs = pair()
-    for norm, limit in ((ours, 1.0), (theirs, 100.0)):
-        x = torch.full((2, 3, 1, 1), 2.0)
-        x[1] += 1e-4
-        x.requires_grad_()
-        (norm(x) * torch.tensor([1.0, -1.0]).view(2, 1, 1, 1)).sum().backward()
-        assert x.grad is not None
-        assert (x.grad.abs().max() < limit) == (norm is ours)
-
-
-def test_statistics_may_move_before_the_way_back() -> None:
-    ours, _ = pair()
-    x = torch.randn(2, 3, 1, 1, requires_grad=True)
-    first = ours(x)
-    ours(torch.randn(9, 3, 1, 1))
-    first.sum().backward()
-    assert x.grad is not None

@@ -88,12 +88,12 @@ def row(name: str) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", list(METHODS))
 def test_a_step_asks_for_no_more_than_the_table_says(name: str) -> None:
     assert row(name) == json.loads(TABLE.read_text())[name]
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", list(METHODS))
 def test_no_number_leaves_the_device_within_a_step(name: str) -> None:
     asked, _ = step(name)
     assert not [one for one in WAITING if asked.operations[one]]

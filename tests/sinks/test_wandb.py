@@ -29,20 +29,31 @@ def records(file: Path) -> Iterator[Any]:
             whole = b""
 
 
+def written(file: Path) -> list[Any]:
+    """Return the records of a file once its end is there: a process of wandb's own writes it."""
+    for _ in range(600):
+        if any(one.HasField("exit") for one in records(file)):
+            break
+        time.sleep(0.1)
+    return list(records(file))
+
+
 def test_offline_runs_read_back(
     killed: list[Any], continued: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("WANDB_MODE", raising=False)
     folder = tmp_path / "mine-s0"
     folder.mkdir()
+    told: list[Any] = []
     for events in (killed, continued):
         time.sleep(1.1)  # wandb names its folder by the second: no real run is continued within one
+        before = set(folder.glob("wandb/offline-run-*-mine-s0/run-mine-s0.wandb"))
         with SINKS["wandb"]("mine-s0", folder, CONFIG) as sink:
             for event in events:
                 sink.emit(event)
-    files = sorted(folder.glob("wandb/offline-run-*-mine-s0/run-mine-s0.wandb"))
-    assert len(files) >= 1, "offline by default, and the id is the run's"
-    told = [one for file in files for one in records(file)]
+        new = set(folder.glob("wandb/offline-run-*-mine-s0/run-mine-s0.wandb")) - before
+        assert len(new) == 1, "offline by default, and the id is the run's"
+        told += written(new.pop())
     (run, *_) = (one.run for one in told if one.HasField("run"))
     assert (run.run_id, run.project) == ("mine-s0", "sterad")
     config = {item.key: json.loads(item.value_json) for item in run.config.update}

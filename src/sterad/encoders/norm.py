@@ -1,33 +1,20 @@
-"""Batch normalisation that can also meet a handful of pixels."""
+"""Batch normalisation that can also meet a single pixel."""
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-FEW = 8
-"""Values of a channel below which their own variance is no measure."""
-
 
 class BatchNorm(nn.BatchNorm2d):
-    """torch's, except where a channel has a few values only.
+    """torch's, except where a channel has one value only, which has no variance.
 
-    A stream can end with a batch of one or two images, whose last maps may be one pixel wide. Two
-    values that happen to be close have hardly any variance: divided by it, layer after layer, one
-    such step has thrown a trained network back to chance. Here that layer normalises by its running
-    statistics, which follow the batch first; a single value, of which torch refuses to take the
-    variance, leaves them as they are.
+    A stream can end with a batch of one image, whose last map may be one pixel wide. torch refuses
+    to train on it; here that layer uses its running statistics and leaves them as they are.
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalise input: (n, c, h, w) by the batch, or few values by what came before."""
-        values = input.shape[0] * input.shape[2] * input.shape[3]
-        if not self.training or values >= FEW:
-            return super().forward(input)
-        if values > 1:
-            with torch.no_grad():
-                super().forward(input)
-        # Copies, as another pass may move the statistics before this one is walked back.
-        mean, variance = (
-            None if one is None else one.clone() for one in (self.running_mean, self.running_var)
-        )
-        return functional.batch_norm(input, mean, variance, self.weight, self.bias, eps=self.eps)
+        """Normalise input: (n, c, h, w) by the batch, or a single pixel by what came before."""
+        if self.training and input.shape[0] * input.shape[2] * input.shape[3] == 1:
+            return functional.batch_norm(
+                input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+            )
+        return super().forward(input)

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from sterad.encoders.network import Network
-from sterad.encoders.norm import FEW
 
 
 class Passes:
@@ -37,7 +36,7 @@ class Passes:
 
     def __call__(self, network: Network, shown: Sequence[Tensor], unit: bool = False) -> Tensor:
         """Return the outputs of all passes, one below the other: (n · passes, outputs)."""
-        if len(shown[0]) < FEW:  # a layer may normalise so few by the running statistics
+        if len(shown[0]) == 1:  # a single image may be normalised by the running statistics
             return torch.cat([network(x, unit=unit) for x in shown])
         replicas, learning = self._replicas(network, len(shown)), torch.is_grad_enabled()
 
