@@ -10,9 +10,11 @@ from sterad.views.crop import (
     draw_boxes,
     draw_offsets,
     interpolation,
+    mirrored_crop,
     padded_crop,
     resized_crop,
 )
+from sterad.views.flip import flip
 
 
 def rng(seed: int = 0) -> torch.Generator:
@@ -117,6 +119,17 @@ def test_padded_crop_is_a_slice_of_the_padded_image(side: int) -> None:
     ours = padded_crop(x, offsets, 4)
     for i, (down, right) in enumerate(offsets.tolist()):
         assert torch.equal(ours[i], padded[i, :, down : down + side, right : right + side])
+
+
+@pytest.mark.parametrize("side", [8, 28, 32])
+def test_a_crop_that_is_mirrored_too_is_one_that_is_flipped_after(side: int) -> None:
+    x, offsets = torch.rand(100, 3, side, side, generator=rng(1)), draw_offsets(100, 4, rng(2))
+    chosen, kept = torch.rand(100, generator=rng(3)) < 0.5, x.clone()
+    wanted = flip(padded_crop(x, offsets, 4), chosen)
+    last = x.to(memory_format=torch.channels_last)  # the ways through numpy and through torch
+    for given in (x, last):
+        assert torch.equal(mirrored_crop(given, offsets, 4, chosen), wanted)
+        assert torch.equal(given, kept)
 
 
 def test_offsets_are_uniform_and_differ_within_a_batch() -> None:

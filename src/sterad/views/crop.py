@@ -2,10 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from sterad.views.flip import flip
 
 ATTEMPTS = 10
 WIDEST = 4 / 3  # width over height; the narrowest is its inverse
@@ -92,6 +95,34 @@ def padded_crop(x: Tensor, offsets: Tensor, pad: int) -> Tensor:
     windows = functional.pad(x, (pad, pad, pad, pad)).unfold(2, h, 1).unfold(3, w, 1)
     down, right = offsets.to(x.device).unbind(dim=1)
     return windows[torch.arange(n, device=x.device), :, down, right]
+
+
+def mirrored_crop(x: Tensor, offsets: Tensor, pad: int, chosen: Tensor) -> Tensor:
+    """Return `flip(padded_crop(x, offsets, pad), chosen)`, on a CPU in less than half of the time.
+
+    There no border is made: numpy, whose slices cost a tenth of torch's, copies what stays of each
+    image to where it comes to lie.
+    """
+    if x.device.type != "cpu" or x.dtype != torch.float32 or not x.is_contiguous():
+        return flip(padded_crop(x, offsets, pad), chosen)
+    out, (h, w) = torch.zeros_like(x), x.shape[2:]
+    moves = zip((offsets - pad).tolist(), chosen.tolist(), strict=True)
+    for image, view, ((down, right), mirror) in zip(x.numpy(), out.numpy(), moves, strict=True):
+        (rows, to_rows), (columns, to_columns) = _kept(down, h, False), _kept(right, w, mirror)
+        view[:, to_rows, to_columns] = image[:, rows, columns]
+    return out
+
+
+@cache
+def _kept(move: int, size: int, mirror: bool) -> tuple[slice, slice]:
+    """Return which of `size` pixels in a row stay when they move, and where they come to lie.
+
+    >>> _kept(2, 8, False), _kept(-2, 8, True)
+    ((slice(2, 8, None), slice(0, 6, 1)), (slice(0, 6, None), slice(5, None, -1)))
+    """
+    places = range(size)[:: -1 if mirror else 1][max(-move, 0) : size - max(move, 0)]
+    stop = places.stop if places.stop >= 0 else None  # -1 would mean the last
+    return slice(max(move, 0), size - max(-move, 0)), slice(places.start, stop, places.step)
 
 
 def _uniform(shape: tuple[int, ...], low: float, high: float, rng: torch.Generator) -> Tensor:

@@ -82,8 +82,10 @@ class Partial(Recipe):
     def show(self, x: Tensor, rng: torch.Generator) -> Tensor:
         """Return one view of the images x: (n, c, h, w)."""
         pad = min(4, min(x.shape[2:]) // 4)
-        x = crop.padded_crop(x, crop.draw_offsets(len(x), pad, rng), pad)
-        return self._maybe_flip(x, rng)
+        offsets = crop.draw_offsets(len(x), pad, rng)
+        if not self.flip:
+            return crop.padded_crop(x, offsets, pad)
+        return crop.mirrored_crop(x, offsets, pad, draw_chosen(len(x), 0.5, rng))
 
 
 @RECIPES.register("none")
