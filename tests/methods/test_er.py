@@ -92,12 +92,17 @@ def test_the_head_grows_and_a_state_continues_to_the_bit(fields: dict[str, Any])
 
 
 @pytest.mark.parametrize(
-    ("width", "kept"), [(15, torch.contiguous_format), (16, torch.channels_last)]
+    ("encoder", "width", "kept"),
+    [
+        ("resnet18", 15, torch.contiguous_format),
+        ("resnet18", 16, torch.channels_last),
+        ("mlp", 16, torch.contiguous_format),
+    ],
 )
-def test_channels_come_last_where_the_gradient_stays_within_its_memory(
-    width: int, kept: torch.memory_format
+def test_channels_come_last_for_convolutions_whose_gradient_stays_within_its_memory(
+    encoder: str, width: int, kept: torch.memory_format
 ) -> None:
-    made = ER(ERConfig(), Problem((3, 8, 8), 6, 30, width=width))
+    made = ER(ERConfig(), Problem((3, 8, 8), 6, 30, encoder=encoder, width=width))
     assert made.memory_format is kept
     assert made.place(torch.zeros(4, 3, 8, 8)).is_contiguous(memory_format=kept)
     weights = [w for w in made.network.parameters() if w.dim() == 4 and w.shape[-1] == 3]

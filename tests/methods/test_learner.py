@@ -5,6 +5,7 @@ import torch
 
 from sterad.errors import SteradError
 from sterad.methods import METHODS, Learner, Problem
+from sterad.methods.learner import check_inputs
 from sterad.streams import Batch
 
 
@@ -45,6 +46,14 @@ def test_bad_batches_are_refused_and_change_nothing(
     assert len(learner.seen) == 0
     learner.observe(Batch(images(), torch.tensor([0, 1])))
     assert learner.seen.tolist() == [0, 1]
+
+
+def test_large_numbers_are_numbers_though_their_sum_is_none() -> None:
+    x = torch.full((4, 10), 3e38)
+    check_inputs(x, Problem((10,), 4, memory=10))
+    x[2, 5] = float("nan")
+    with pytest.raises(SteradError, match="NaN or infinite"):
+        check_inputs(x, Problem((10,), 4, memory=10))
 
 
 def test_asking_before_learning(learner: Learner) -> None:
