@@ -1,0 +1,106 @@
+"""Avalanche: experience replay by avalanche-lib's own strategy, in an environment of its own.
+
+Naive with a ReplayPlugin over a ReservoirSamplingBuffer. All that can be chosen is chosen for
+speed: torchvision's transforms work on tensors of bytes, which is faster than on PIL images, and
+there is no worker process, metric, logger, evaluation or warning. Avalanche offers images to its
+memory after an experience, not after a batch, so it is asked twice, by a third argument: `turn`
+makes one experience of all steps of a turn, the fastest for it, though its memory stands still
+meanwhile; `online` makes one of each batch, which is what the others do. To cut the experiences
+out of the data is not timed.
+"""
+
+import sys
+import warnings
+from collections.abc import Callable
+
+import torch
+
+# torchvision's wheel beside a torch without CUDA lacks its compiled part. Its import needs to hear
+# that these two exist, and nothing here calls them.
+MISSING = torch.library.Library("torchvision", "DEF")
+for operator in ("nms", "qnms"):
+    MISSING.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+from avalanche.benchmarks import benchmark_from_datasets  # noqa: E402
+from avalanche.benchmarks.utils import as_classification_dataset  # noqa: E402
+from avalanche.benchmarks.utils.transform_groups import DefaultTransformGroups  # noqa: E402
+from avalanche.training.plugins import ReplayPlugin  # noqa: E402
+from avalanche.training.storage_policy import ReservoirSamplingBuffer  # noqa: E402
+from avalanche.training.supervised import Naive  # noqa: E402
+from torchvision import transforms  # noqa: E402
+from work import (  # noqa: E402
+    BATCH,
+    IMAGES,
+    MEMORY,
+    MEMORY_BATCH,
+    PAD,
+    SEEN,
+    SGD,
+    SHAPE,
+    network,
+    pixels,
+    seconds,
+    take_turns,
+)
+
+warnings.warn = lambda *_, **__: None  # one of its own deprecations would be told at each step
+
+
+class Pixels(torch.utils.data.Dataset):
+    """Images as tensors of bytes, and their labels."""
+
+    def __init__(self) -> None:
+        images, labels = pixels()
+        self.images, self.targets = torch.from_numpy(images), labels.tolist()
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        return self.images[index], self.targets[index]
+
+
+def ready(name: str) -> Callable[[int], tuple[float, float]]:
+    """Fill the memory and return the loop."""
+    shown = transforms.Compose(
+        [
+            transforms.RandomCrop(SHAPE[1], padding=PAD),
+            transforms.RandomHorizontalFlip(),
+            transforms.ConvertImageDtype(torch.float32),
+        ]
+    )
+    data = as_classification_dataset(Pixels(), DefaultTransformGroups((shown, None)))
+    memory, net = ReservoirSamplingBuffer(max_size=MEMORY), network(name)
+    replay = ReplayPlugin(mem_size=MEMORY, batch_size_mem=MEMORY_BATCH, storage_policy=memory)
+    strategy = Naive(
+        model=net,
+        optimizer=torch.optim.SGD(net.parameters(), **SGD),
+        train_mb_size=BATCH,
+        plugins=[replay],
+        evaluator=None,
+    )
+    memory.update_from_dataset(data.subset(list(range(SEEN))))
+    online, seen = sys.argv[3] == "online", SEEN
+
+    def experiences(steps: int) -> list:
+        nonlocal seen
+        size, parts = (BATCH, steps) if online else (BATCH * steps, 1)
+        starts = range(seen, seen + size * parts, size)
+        seen += size * parts
+        cut = [data.subset([at % IMAGES for at in range(one, one + size)]) for one in starts]
+        return list(benchmark_from_datasets(train=cut).train_stream)
+
+    def learn(coming: list) -> None:
+        for experience in coming:
+            # A last memory batch below 64 would be less work than the others have.
+            strategy.train(experience, num_workers=0, drop_last=True)
+
+    def steps(count: int) -> tuple[float, float]:
+        coming = experiences(count)
+        return seconds(lambda: learn(coming))
+
+    return steps
+
+
+if __name__ == "__main__":
+    take_turns(ready)

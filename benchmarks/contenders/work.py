@@ -1,0 +1,58 @@
+"""The work that every contender does, and how one takes its turns.
+
+A contender is a process, `python CONTENDER.py NETWORK THREADS`. It makes itself ready and says so
+with a line. Then, for each number of steps that it reads, it takes them and says how long it took.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from sterad.encoders import build_network
+from sterad.seeds import generator
+
+SHAPE, CLASSES, IMAGES = (3, 32, 32), 100, 20_000
+BATCH, MEMORY_BATCH, MEMORY, PAD = 10, 64, 1000, 4
+SEEN = 10_000
+"""Images that the memory has been offered before the first step: the middle of a stream."""
+SGD = {"lr": 0.01, "momentum": 0.9, "weight_decay": 1e-4}
+ENCODERS = {
+    "linear": ("flatten", 64),
+    "ResNet-18/20": ("resnet18", 20),
+    "ResNet-18": ("resnet18", 64),
+}
+"""Encoder and width of each network, under a linear head; the first has no width to speak of."""
+
+
+def pixels() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return random images (N, 3, 32, 32) and their labels."""
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (IMAGES, *SHAPE), np.uint8)
+    return images, rng.integers(0, CLASSES, IMAGES)
+
+
+def network(name: str) -> nn.Module:
+    """Return the network that all contenders train."""
+    encoder, width = ENCODERS[name]
+    return build_network(encoder, SHAPE, width, "linear", CLASSES, generator(0, "network"))
+
+
+def take_turns(ready: Callable[[str], Callable[[int], tuple[float, float]]]) -> None:
+    """Get ready for the network that the command line names, then take steps as they are asked."""
+    torch.set_num_threads(int(sys.argv[2]))
+    steps = ready(sys.argv[1])
+    print("ready", flush=True)
+    for line in sys.stdin:
+        print(*steps(int(line)), flush=True)
+
+
+def seconds(work: Callable[[], object]) -> tuple[float, float]:
+    """Return how long `work` takes by the clock on the wall, and how long processors worked."""
+    wall, processor = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - wall, time.process_time() - processor
