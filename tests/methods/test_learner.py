@@ -48,12 +48,13 @@ def test_bad_batches_are_refused_and_change_nothing(
     assert learner.seen.tolist() == [0, 1]
 
 
-def test_large_numbers_are_numbers_though_their_sum_is_none() -> None:
-    x = torch.full((4, 10), 3e38)
-    check_inputs(x, Problem((10,), 4, memory=10))
+@pytest.mark.parametrize("kind", [torch.float32, torch.float16, torch.bfloat16])
+def test_any_float_is_looked_at_and_large_ones_are_numbers(kind: torch.dtype) -> None:
+    x, problem = torch.full((400, 10), 6e4).to(kind), Problem((10,), 4, memory=10)
+    check_inputs(x, problem)  # though the sum of half of them would be infinite
     x[2, 5] = float("nan")
     with pytest.raises(SteradError, match="NaN or infinite"):
-        check_inputs(x, Problem((10,), 4, memory=10))
+        check_inputs(x, problem)
 
 
 def test_asking_before_learning(learner: Learner) -> None:

@@ -1,6 +1,5 @@
 """Learner: the protocol of every method. It observes a batch once, and later it answers."""
 
-import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
@@ -124,9 +123,8 @@ def check_inputs(x: Tensor, problem: Problem) -> None:
     check_shape(tuple(x.shape[1:]), problem)
     if not x.is_floating_point():
         raise SteradError(f"the images are {x.dtype}: a Batch holds floats in [0, 1]")
-    # One NaN or infinity makes the sum such. Large numbers may too: then each is looked at.
-    pixels = x.detach().cpu().numpy()
-    if not math.isfinite(pixels.sum()) and not np.isfinite(pixels).all():
+    # numpy's is ten times faster for a batch than torch's; it has no type for bfloat16.
+    if not np.isfinite(x.detach().float().cpu().numpy()).all():
         raise SteradError(
             "the images hold NaN or infinite values: clean them before they are learnt"
         )
