@@ -93,7 +93,7 @@ def test_records_without_costs_and_answers_say_so(make_record: Build) -> None:
     found = by_key(old)
     assert names(found["cost"]) == ["digits, clear: seconds of a run"]
     assert found["confusion"].notes == ("No record holds the answers of its last evaluation.",)
-    assert found["loss"].notes == ("No record holds losses by class.",)
+    assert found["loss"].notes == ("No record holds losses by class at five steps or more.",)
 
 
 def test_forgetting_shows_in_the_confusion(make_record: Build) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import math
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,7 @@ def run(
         place.trim_events(session.step)
         with contextlib.ExitStack() as stack:
             opened = [stack.enter_context(sink) for sink in (JsonLines(place.events), *sinks)]
+            session.started = time.perf_counter()  # to open a database is no work of the run
             _follow(session, place, config.id, checkpoint_every, opened)
             record = _record(config, session, execution)
             _emit(opened, session, "end", **_numbers(record))

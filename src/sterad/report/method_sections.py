@@ -123,7 +123,7 @@ def loss_ratio_section(layout: Layout) -> Plan:
         "same batches. Above 1 the new classes pull harder: the higher, the more the old ones are "
         "overrun. Dotted verticals are announced ends of tasks.",
         sketches,
-        () if sketches else ("No record holds losses by class.",),
+        () if sketches else ("No record holds losses by class at five steps or more.",),
     )
 
 

@@ -52,7 +52,7 @@ def paper_figures(found: tuple[Section, ...]) -> tuple[PaperFigure, ...]:
         ("classes along the stream", "stream", "a stream whose classes tell its tasks apart"),
         ("accuracy over the concentration", "sweep", "runs at three variances or more"),
         ("time per method", "seconds", "any run"),
-        ("loss of new over old classes", "loss", "a run of agd-fd, vmf-fd, scr or er"),
+        ("loss of new over old classes", "loss", "a longer run of agd-fd, vmf-fd, scr or er"),
     )
     return tuple(
         PaperFigure(

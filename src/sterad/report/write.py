@@ -56,12 +56,12 @@ def write_report(
     if page.suffix != ".html" or page.is_dir():
         raise SteradError(f"cannot write the page to {str(page)!r}: its name must end in .html")
     content = compose(*records_to_report(out, tell))
-    if show is not None:
-        for table in content.tables:
-            show(table)
     write_content(content, page)
     if figures:
         write_figures(content.sections, page.with_name(f"{page.stem}-figures"))
+    if show is not None:  # last, because whoever reads may leave: `| head` ends the process
+        for table in content.tables:
+            show(table)
     return page
 
 

@@ -1,0 +1,35 @@
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from sterad.experiments.config import RunConfig
+from sterad.experiments.execution import Execution
+from sterad.experiments.run import run
+
+TINY = {"dataset": "synthetic", "classes": 2, "per_class": 4, "test_per_class": 2, "tasks": 2}
+OPENING = 1.0
+
+
+class SlowToOpen:
+    """A sink as databases are: a while passes until it takes anything."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def __enter__(self) -> Self:
+        time.sleep(OPENING)
+        return self
+
+    def emit(self, event: Mapping[str, Any]) -> None:
+        self.seconds[event["event"]] = event["seconds"]
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def test_the_clock_does_not_run_while_sinks_open(tmp_path: Path) -> None:
+    sink = SlowToOpen()
+    config = RunConfig.of(method="finetune", memory=2, width=2, **TINY)
+    run(config, tmp_path, Execution(threads=1), sinks=[sink])
+    assert sink.seconds["start"] < OPENING
