@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -51,11 +52,15 @@ LONG = 300
 """Seconds that a busy machine may take for anything here."""
 
 
-def study(folder: Path) -> subprocess.Popen[str]:
+LOCAL: tuple[str, ...] = ("--launcher", "local")
+RAY: tuple[str, ...] = ("--launcher", "ray", "--shared")
+
+
+def study(folder: Path, launcher: tuple[str, ...]) -> subprocess.Popen[str]:
     """Start a study of two runs, in a group of processes of its own as a shell does."""
     words = ["study", "dozes.toml", "--plugin", "dozes.py", "--threads", "1", "--workers", "2"]
     return subprocess.Popen(
-        [sys.executable, "-m", "sterad.cli", *words],
+        [sys.executable, "-m", "sterad.cli", *words, *launcher],
         cwd=folder,
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -80,22 +85,26 @@ def free(place: RunDirectory) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("number", "whom"),
+    ("number", "whom", "launcher"),
     [
-        (signal.SIGTERM, os.kill),
-        pytest.param(signal.SIGINT, os.killpg, marks=pytest.mark.slow),
-        pytest.param(signal.SIGINT, os.kill, marks=pytest.mark.slow),
-        pytest.param(signal.SIGKILL, os.kill, marks=pytest.mark.slow),
+        (signal.SIGTERM, os.kill, LOCAL),
+        pytest.param(signal.SIGINT, os.killpg, LOCAL, marks=pytest.mark.slow),
+        pytest.param(signal.SIGINT, os.kill, LOCAL, marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, os.kill, LOCAL, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, os.kill, RAY, marks=pytest.mark.slow),
     ],
 )
 def test_the_workers_end_with_the_study(
-    number: signal.Signals, whom: Callable[[int, int], None], tmp_path: Path
+    number: signal.Signals,
+    whom: Callable[[int, int], None],
+    launcher: tuple[str, ...],
+    tmp_path: Path,
 ) -> None:
     asleep = tmp_path / "asleep"
     asleep.mkdir()
     (tmp_path / "dozes.toml").write_text(STUDY)
     (tmp_path / "dozes.py").write_text(DOZES.format(asleep=str(asleep)))
-    with study(tmp_path) as first:
+    with study(tmp_path, launcher) as first:
         wait_for("to fall asleep", lambda: len(list(asleep.iterdir())) == 2)
         whom(first.pid, number)
         _, said = first.communicate()
@@ -111,9 +120,8 @@ def test_the_workers_end_with_the_study(
         assert all(map(free, places)), "nobody is at work any more"
     assert all(place.checkpoint.exists() for place in places)
     assert not [file for place in places for file in place.path.glob("traceback.txt")]
-    for file in (*asleep.iterdir(), asleep):
-        file.rmdir() if file is asleep else file.unlink()
-    with study(tmp_path) as second:
+    shutil.rmtree(asleep)
+    with study(tmp_path, LOCAL) as second:
         _, said = second.communicate()
     assert second.returncode == 0, said
     for place in places:
