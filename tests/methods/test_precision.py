@@ -1,7 +1,6 @@
 """Short formats on a processor: slow, but the same code as on a graphics card."""
 
 import copy
-import shutil
 from typing import Any
 
 import pytest
@@ -50,15 +49,3 @@ def test_float16_scales_its_loss_and_keeps_the_scale() -> None:
     for one in (made, other):
         one.observe(feed.batch(3))
     assert same(made.state_dict(), other.state_dict())
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("g++") is None, reason="torch compiles with g++, not found here")
-@pytest.mark.parametrize("method", ["er", "agd-fd"])
-def test_a_compiled_network_learns_what_a_plain_one_learns(method: str) -> None:
-    feed, plain, compiled = stream(), learner(method), learner(method, compile=True)
-    for step in range(3):
-        first, second = plain.observe(feed.batch(step)), compiled.observe(feed.batch(step))
-        if first is not None and second is not None:
-            assert second.item() == pytest.approx(first.item(), rel=1e-2)
-    assert list(plain.network.state_dict()) == list(compiled.network.state_dict())

@@ -115,7 +115,7 @@ class Replay(Answering):
         if problem.channels_last and problem.width >= NARROW:
             network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         network.precision = getattr(torch, problem.precision)
-        if problem.compile:
+        if problem.compile and problem.width >= NARROW:  # the compiler puts channels last by itself
             network.encoder.compile()
         return network
 
