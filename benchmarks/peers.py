@@ -59,17 +59,14 @@ class Contender:
         if line := self.process.stdout.readline():
             return line
         self.complaints.seek(0)
-        raise SilentError((self.complaints.read().strip().splitlines() or ["no word of why"])[-1])
+        last = (self.complaints.read().strip().splitlines() or [""])[-1]
+        raise SilentError(f"ended with code {self.process.wait()}, {last}")
 
-    def turn(self, steps: int) -> None:
-        """Let it take `steps` steps."""
+    def turn(self, steps: int, counts: bool) -> None:
+        """Let it take `steps` steps, and note how long they took if the turn counts."""
         print(steps, file=self.process.stdin, flush=True)
         for times, said in zip((self.wall, self.processor), self.hear().split(), strict=True):
-            times.append(1000 * float(said) / steps)
-
-    def end(self) -> None:
-        """Let it go."""
-        self.process.communicate()
+            times += [1000 * float(said) / steps] * counts
 
 
 def main() -> int:
@@ -84,7 +81,7 @@ def main() -> int:
         version = f"avalanche {prepared(asked.venv)}"
     except (SilentError, OSError) as error:
         print(f"avalanche cannot be installed: {error}\n", file=sys.stderr)
-    print("| network | | ms a step | quartiles | of sterad's time |\n|---|---|---|---|---|")
+    print("| network | | ms a step | quartiles | sterad takes |\n|---|---|---|---|---|")
     for network in asked.networks:
         commands = {
             "sterad": [sys.executable, "ours.py"],
@@ -118,32 +115,44 @@ def race(network: str, commands: dict[str, list[str]], rounds: int) -> None:
         "OMP_NUM_THREADS": str(threads),
         "OMP_WAIT_POLICY": "PASSIVE",
     }
-    racing = []
+    racing: list[Contender] = []
     for name, (python, script, *more) in commands.items():
         arguments = [str(HERE / "contenders" / script), network, str(threads), *more]
         try:
-            contender = Contender(name, [python, *arguments], environment)
-            contender.hear()
-            contender.turn(steps)  # the first one warms up, and does not count
-            racing.append(contender)
-        except (SilentError, OSError) as error:
-            print(f"| {network} | {name} | does not run: {error} | | |", flush=True)
-    for _ in range(rounds):
-        for contender in racing:
-            contender.turn(steps)
+            racing.append(Contender(name, [python, *arguments], environment))
+        except OSError as error:
+            refuse(network, name, error)
+    for number in range(-1, rounds):  # the first turn warms up
+        for contender in list(racing):
+            try:
+                contender.turn(steps, counts=number >= 0)
+            except (SilentError, OSError) as error:
+                refuse(network, contender.name, error)
+                racing.remove(contender)
     for contender in racing:
-        contender.end()
+        contender.process.communicate()
         print(line(network, threads, contender, racing[0]), flush=True)
 
 
-def line(network: str, threads: int, contender: Contender, ours: Contender) -> str:
-    """Return a contender's line of the table; its ratio compares turns that are neighbours."""
+def refuse(network: str, name: str, error: Exception) -> None:
+    """Print the line of a contender that did not get to the end."""
+    print(f"| {network} | {name} | does not run: {error} | | |", flush=True)
+
+
+def line(network: str, threads: int, contender: Contender, first: Contender) -> str:
+    """Return a contender's line of the table, whose ratio compares turns that are neighbours."""
     one = threads == 1
-    times, base = (c.processor[1:] if one else c.wall[1:] for c in (contender, ours))
+    times, base = (c.processor if one else c.wall for c in (contender, first))
     low, median, high = statistics.quantiles(times, n=4)
-    ratio = statistics.median(time / mine for time, mine in zip(times, base, strict=True))
-    label = f"{network}, {threads} thread{'s' * (not one)}"
-    return f"| {label} | {contender.name} | {median:.3g} | {low:.3g} to {high:.3g} | {ratio:.2f} |"
+    ratio = statistics.median(mine / time for time, mine in zip(times, base, strict=True))
+    cells = (
+        f"{network}, {threads} thread{'s' * (not one)}",
+        contender.name,
+        f"{median:.3g}",
+        f"{low:.3g} to {high:.3g}",
+        f"{ratio:.2f} of it" if first.name == "sterad" else "",
+    )
+    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

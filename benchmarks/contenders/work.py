@@ -1,7 +1,7 @@
 """The work that every contender does, and how one takes its turns.
 
-A contender is a process, `python CONTENDER.py NETWORK THREADS`. It makes itself ready and says so
-with a line. Then, for each number of steps that it reads, it takes them and says how long it took.
+A contender is a process, `python CONTENDER.py NETWORK THREADS`. It makes itself ready, then reads
+numbers of steps, takes as many, and says how long that took.
 """
 
 import sys
@@ -46,7 +46,6 @@ def take_turns(ready: Callable[[str], Callable[[int], tuple[float, float]]]) -> 
     """Get ready for the network that the command line names, then take steps as they are asked."""
     torch.set_num_threads(int(sys.argv[2]))
     steps = ready(sys.argv[1])
-    print("ready", flush=True)
     for line in sys.stdin:
         print(*steps(int(line)), flush=True)
 
