@@ -76,6 +76,8 @@ def test_refusals(folder: Path, refused: Callable[..., str]) -> None:
     grid = refused("search", "er", "--sampler", "grid", "--trials", "10")
     assert "the grid has 48 points and 10 trials are allowed" in grid
     assert "unknown launcher" in refused(*SEARCH, "--launcher", "lokal")
+    nobody = refused(*SEARCH, "--launcher", "ray", "--address", "127.0.0.1:1")
+    assert "no Ray cluster answers at '127.0.0.1:1'" in nobody, "its fields are options"
     unreachable = refused(*SEARCH, "--storage", "postgresql+psycopg://me:secret@127.0.0.1:1/x")
     assert "does not answer" in unreachable
     assert "secret" not in unreachable

@@ -13,14 +13,19 @@ from sterad.experiments.launchers import LAUNCHERS, Launcher
 from sterad.registry import load_plugin
 
 
+def launcher_named(argv: list[str]) -> str:
+    """Return the launcher that a command names, before anything is parsed."""
+    for file in values_of(argv, "plugin"):
+        load_plugin(Path(file))
+    return LAUNCHERS.resolve((values_of(argv, "launcher") or ["local"])[-1])
+
+
 def parse_with_launcher(options: type[Any], argv: list[str], prog: str) -> tuple[Any, Launcher]:
     """Return the options of a command and the launcher that `--launcher` names, with its fields.
 
     options: a frozen dataclass; its docstrings are the help.
     """
-    for file in values_of(argv, "plugin"):
-        load_plugin(Path(file))
-    name = LAUNCHERS.resolve((values_of(argv, "launcher") or ["local"])[-1])
+    name = launcher_named(argv)
     help_text = tyro.conf.arg(help=f"who runs the runs: {', '.join(LAUNCHERS)}")
     fields: list[Any] = [
         ("own", options),

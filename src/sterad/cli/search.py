@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from sterad.cli.launching import launcher_named
 from sterad.cli.options import flat, parse
 from sterad.cli.search_view import SearchView, print_best, shown
 from sterad.cli.train import Place
 from sterad.errors import SteradError
 from sterad.experiments.config import Protocol, RunConfig
 from sterad.experiments.execution import Execution, cores
-from sterad.experiments.fields import build
-from sterad.experiments.launchers import LAUNCHERS, Job
+from sterad.experiments.fields import names_of
+from sterad.experiments.launchers import LAUNCHERS, Job, Launcher
 from sterad.experiments.provenance import provenance
 from sterad.experiments.search.best import best_file, write_best
 from sterad.experiments.search.plan import SearchPlan
@@ -57,21 +58,22 @@ class Searching:
     write: str | None = None
     """Name of the tuned values under studies/best, or a path; the dataset's name by default."""
     launcher: str = "local"
-    """Who runs the runs: see `sterad list`."""
-    workers: int | None = None
-    """Trials at a time; one for each core by default."""
+    """Who runs the runs: see `sterad list`. Its fields are options too; --workers are the trials
+    at a time, by default one for each core of this machine."""
 
 
 def main(argv: list[str]) -> int:
     """Search, print the best trials, and write the best values down with where they come from."""
+    launcher: Any = LAUNCHERS[launcher_named(argv)]()
     extra = {"searching": Searching(), "protocol": Asked(), "place": Place(Path("searches"))}
+    extra |= {"of_launcher": launcher}
     parsed = parse(argv, "method", ("dataset", "stream"), extra, "sterad search")
     config = RunConfig.of(**flat(parsed, ("method", "dataset", "stream", "protocol")))
     plan = _plan(config, parsed.searching, {*_given(argv), *_written(parsed.place.config)})
     search = _opened(plan, parsed.searching.storage or str(parsed.place.out / "search.journal"))
-    failed = _run(search, parsed.searching, parsed.place)
+    failed = _run(search, parsed.of_launcher, parsed.place)
     best = print_best(search)
-    source = _source(search, _command(argv, config))
+    source = _source(search, _command(argv, config, parsed.of_launcher))
     values = _values(search.plan, best.params)
     file = best_file(parsed.searching.write or config.dataset.name)
     before = write_best(file, config.method.name, source, values)
@@ -110,16 +112,14 @@ def _opened(plan: SearchPlan, storage: str) -> "Search":
     return Search.open(plan, storage)
 
 
-def _run(search: "Search", asked: Searching, place: Place) -> int:
+def _run(search: "Search", launcher: Launcher, place: Place) -> int:
     execution = Execution.chosen(place.device, place.threads)
-    places = {} if asked.workers is None else {"workers": asked.workers}
-    launcher: Any = build(LAUNCHERS[asked.launcher], places)
 
     def job(config: RunConfig) -> Job:
         return Job(config, place.out, execution, place.checkpoint_every, place.plugin)
 
     with SearchView(search) as view:
-        search.run(launcher, asked.workers or cores(), job, view)
+        search.run(launcher, getattr(launcher, "workers", None) or cores(), job, view)
     return view.failed
 
 
@@ -150,10 +150,10 @@ def _written(config: Path | None) -> set[str]:
     return {name.replace("-", "_") for name in names}
 
 
-def _command(argv: list[str], config: RunConfig) -> str:
+def _command(argv: list[str], config: RunConfig, launcher: Any) -> str:
     """Return what was asked, without what says only where and how it is computed."""
     places = {one.name for one in dataclasses.fields(Place)} - {"tuned", "config"}
-    places |= {"storage", "write", "launcher", "workers"}
+    places |= {"storage", "write", "launcher", *names_of(type(launcher))}
     places |= {f.name for f in dataclasses.fields(config.dataset.fields) if f.metadata.get("place")}
     kept = [(name, said) for name, said in _given(argv).items() if name not in places]
     words = [f"--{name.replace('_', '-')} {said}".strip() for name, said in kept]
