@@ -7,27 +7,28 @@ import sys
 import pytest
 
 SCRIPT = """
-import resource, sys
-from sterad.bench.subject import Scene
-from sterad.experiments.execution import Execution
-scene = Scene(image_size=16)
-learner = scene.learner("er", Execution(threads=1, keeps_memory=sys.argv[1] == "keep"))
-step = scene.act(learner)
-for _ in range(2):
-    step()
+import resource
+import torch
+from sterad.experiments.allocator import keep_freed_memory
+assert keep_freed_memory()
+torch.set_num_threads(1)
+def once():
+    # Together above what glibc keeps of its own accord, twice the largest block freed so far.
+    blocks = [torch.zeros(24 << 20, dtype=torch.uint8) for _ in range(4)]
+for _ in range(3):
+    once()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(4):
-    step()
+for _ in range(20):
+    once()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
-def faults(how: str) -> int:
-    command = [sys.executable, "-c", SCRIPT, how]
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
-    return int(found.stdout)
-
-
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the allocator is not glibc's")
-def test_the_blocks_of_a_step_bring_fewer_new_pages() -> None:
-    assert faults("keep") < 0.5 * faults("leave")
+def test_freed_blocks_bring_no_new_pages() -> None:
+    # Handed back each time, they would bring 491,520 pages, or 960 of 2 MiB. Whether glibc's own
+    # defaults hand them back hangs on what happens to lie behind them, so these are not compared.
+    found = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
+    )
+    assert int(found.stdout) < 100
