@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sterad.data.synthetic import Synthetic
-from sterad.encoders import Network
+from sterad.encoders import Network, Passes
 from sterad.evaluation.evaluate import evaluate
 from sterad.methods import METHODS, Problem, Replay
 from sterad.methods.answering import CHUNK
@@ -168,6 +168,19 @@ def test_many_images_are_answered_in_chunks(images: int) -> None:
     assert max(counted) <= CHUNK
     with plain(made) as network:
         assert not images or close(scores, network(x)[:, labels])
+
+
+@pytest.mark.parametrize("classifier", ["head", "nearest-mean"])
+def test_chunks_on_threads_give_the_same_answers(classifier: str) -> None:
+    made = learner("er", classifier=classifier)
+    made.consolidate()
+    x = torch.rand(3 * CHUNK + 7, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    alone, _ = made.scores(x)
+    made.passes, made._encoded = Passes(2), None
+    made.consolidate()
+    beside, _ = made.scores(x)
+    assert not beside.requires_grad
+    assert close(beside, alone)
 
 
 def test_a_head_is_retrained_on_features_that_are_encoded_once() -> None:

@@ -6,7 +6,7 @@ time of one pass after the other with two threads inside. Gradients are added an
 statistics follow in the order of the passes, so that the bits do not depend on who was first.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from typing import Any, Self
@@ -45,13 +45,14 @@ class Passes:
                 out: Tensor = replica(x, unit=unit)
                 return out
 
-        outputs = self._map(forward, replicas, shown)
+        outputs = self.map(forward, replicas, shown)
         _follow(network, replicas)
         weights = [weight for weight in network.parameters() if weight.requires_grad]
-        joined: Tensor = _Join.apply(outputs, weights, self._map, *weights)  # type: ignore[no-untyped-call]
+        joined: Tensor = _Join.apply(outputs, weights, self.map, *weights)  # type: ignore[no-untyped-call]
         return joined
 
-    def _map(self, act: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
+    def map(self, act: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
+        """Return what `act` makes of each argument, in their order, side by side on the threads."""
         return list((map if self.pool is None else self.pool.map)(act, *arguments))
 
     def _replicas(self, network: Network, count: int) -> list[Network]:

@@ -40,7 +40,7 @@ class Held(ABC):
             raise SteradError(f"{n} samples were asked of the memory: ask for 0 or more")
         if n > len(self):
             return self._columns.read(torch.arange(len(self)))
-        return self._columns.read(torch.randperm(len(self), generator=self._rng)[:n])
+        return self._columns.read(distinct(n, len(self), self._rng))
 
     def everything(self, batch_size: int = 500) -> Iterator[Batch]:
         """Yield all samples in storage order."""
@@ -87,3 +87,16 @@ class Held(ABC):
     def filled(self, state: Mapping[str, Any]) -> int:
         """Return how many samples a saved state must hold: all offered, while there is room."""
         return min(int(state["seen"]), self.capacity)
+
+
+def distinct(n: int, below: int, rng: torch.Generator) -> Tensor:
+    """Return `n` different numbers from 0 to `below` - 1, in random order: (n,) int64.
+
+    Numbers that came before are passed over, so that the cost hangs on n alone.
+    """
+    if below < 4 * n:
+        return torch.randperm(below, generator=rng)[:n]
+    found: dict[int, None] = {}
+    while len(found) < n:
+        found |= dict.fromkeys(torch.randint(below, (2 * n,), generator=rng).tolist())
+    return torch.tensor(list(found)[:n], dtype=torch.int64)

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.classifiers import CLASSIFIERS, Classifier
-from sterad.encoders import Network, folded
+from sterad.encoders import Network, Passes, folded
 from sterad.encoders.folding import Room
 from sterad.errors import SteradError
 from sterad.memory import Memory
@@ -31,6 +31,7 @@ class Answering(Learner):
 
     network: Network
     memory: Memory
+    passes: Passes
     instant: ClassVar[str | None] = "head"
     """What the classifier that needs no fitting is called; None if no output stands for a class."""
     fitted: Classifier | None = None
@@ -104,7 +105,16 @@ class Answering(Learner):
         """Return the answers to x: (n, ...), each given to a chunk of placed images."""
         check_inputs(x, self.problem)
         with self.answering() as network:
-            return torch.cat([answer(network, self.place(some)) for some in x.split(CHUNK)])
+            return self.in_chunks(lambda some: answer(network, some), x)
+
+    def in_chunks(self, answer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        """Return the answers to chunks of placed images, without graphs, side by side."""
+
+        def alone(some: Tensor) -> Tensor:
+            with torch.inference_mode():  # each thread has a switch of its own
+                return answer(self.place(some))
+
+        return torch.cat(self.passes.map(alone, x.split(CHUNK)))
 
     def remembered(self) -> Encoded:
         """Return raw features and labels of everything in memory, in storage order.
@@ -114,14 +124,14 @@ class Answering(Learner):
         if len(self.memory) == 0:
             raise SteradError("nothing is remembered yet: observe a batch before asking")
         with self.answering() as network:
-            kept = chain.from_iterable((one.x, one.y) for one in self.memory.everything(CHUNK))
+            kept = chain.from_iterable((one.x, one.y) for one in self.memory.everything())
             key = _digest(chain(network.parameters(), network.buffers(), kept))
             if self._encoded is None or self._encoded[0] != key:
                 self._encoded = (
                     key,
                     [
-                        (network.features(self.place(one.x)), one.y.to(self.problem.device))
-                        for one in self.memory.everything(CHUNK)
+                        (self.in_chunks(network.features, one.x), one.y.to(self.problem.device))
+                        for one in self.memory.everything()
                     ],
                 )
             return self._encoded[1]
