@@ -1,8 +1,10 @@
-"""Ours: experience replay by sterad's public names, fed by one of its streams.
+"""Ours: a method of sterad by its public names, fed by one of its streams.
 
-The process is set up as `sterad train` does it.
+A third argument names the method: er, or agd-fd as the paper has it. The process is set up as
+`sterad train` does it.
 """
 
+import sys
 from collections.abc import Callable
 from itertools import cycle
 
@@ -26,18 +28,29 @@ from sterad.experiments.execution import Execution
 from sterad.methods import METHODS, Problem
 from sterad.streams import Iid
 
+VALUES = {"er": {"recipe": "partial", **SGD}, "agd-fd": {}}
+
 
 def ready(name: str) -> Callable[[int], tuple[float, float]]:
     """Fill the memory and return the loop."""
-    Execution.chosen("cpu", torch.get_num_threads()).settled(SHAPE).apply()
+    execution = Execution.chosen("cpu", torch.get_num_threads()).settled(SHAPE)
+    execution.apply()
     images, labels = pixels()
     dataset = Dataset.from_arrays(images, labels, images[:1], labels[:1], flip=True)
     stream = Iid(tasks=1, batch_size=BATCH).open(dataset, seed=0)
     encoder, width = ENCODERS[name]
-    er = METHODS["er"]
-    learner = er(
-        er.Config(recipe="partial", memory_batch=MEMORY_BATCH, **SGD),
-        Problem(SHAPE, CLASSES, MEMORY, flip=True, encoder=encoder, width=width),
+    method = METHODS[sys.argv[3]]
+    learner = method(
+        method.Config(memory_batch=MEMORY_BATCH, **VALUES[sys.argv[3]]),
+        Problem(
+            SHAPE,
+            CLASSES,
+            MEMORY,
+            flip=True,
+            encoder=encoder,
+            width=width,
+            view_threads=execution.view_threads or 1,
+        ),
     )
     batches = map(stream.batch, cycle(range(len(stream))))
     for _ in range(SEEN // BATCH):
