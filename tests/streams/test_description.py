@@ -152,6 +152,8 @@ def test_every_stream_opens_by_name_with_the_defaults_of_a_dataset(name: str) ->
     assert (STREAMS[name].__doc__ or "").partition("\n")[0].endswith(".")
     assert "\n" not in one.describe()
     assert one.digest[:12] in one.describe()
+    assert "seed 1" in other.describe()
+    assert "scale" not in usual or "scale 9" in one.describe()
     thinned = STREAMS[name](**usual | {"imbalance": 30.0}).open(data, 0)
     assert set(thinned.order) < set(one.order) or name == "long-tail"
 

@@ -1,5 +1,6 @@
 """Arrangement: what every stream that is drawn from a seed has in common."""
 
+import dataclasses
 from dataclasses import dataclass
 
 from sterad.data import Dataset
@@ -20,8 +21,19 @@ class Arrangement:
     def open(self, dataset: Dataset, seed: int) -> Stream:
         """Return the stream of `seed` over the training images."""
         stream = self.arrange(dataset, seed)
-        return stream if self.imbalance is None else imbalanced(stream, self.imbalance, seed)
+        if self.imbalance is not None:
+            stream = imbalanced(stream, self.imbalance, seed)
+        return dataclasses.replace(stream, settings=f"{self._settings()}seed {seed}")
 
     def arrange(self, dataset: Dataset, seed: int) -> Stream:
         """Return the stream of `seed` before any long tail."""
         raise NotImplementedError
+
+    def _settings(self) -> str:
+        """Return numbers and words of this description, but for those that the stream shows."""
+        return "".join(
+            f"{one.name} {value:g}, " if isinstance(value, float) else f"{one.name} {value}, "
+            for one in dataclasses.fields(self)
+            if type(value := getattr(self, one.name)) in (str, int, float)
+            and one.name != "batch_size"
+        )

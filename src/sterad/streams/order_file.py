@@ -70,6 +70,7 @@ def labels_checksum(dataset: Dataset) -> str:
 
 def _plan(stream: Stream, evaluations: tuple[Evaluation, ...]) -> dict[str, Any]:
     return {
+        "settings": stream.settings,
         "tasks": stream.tasks,
         "shifts": [{"start": one.start, "under": _named(one.transform)} for one in stream.shifts],
         "evaluations": [
@@ -158,6 +159,7 @@ def _stream(columns: dict[str, Any], dataset: Dataset) -> Stream:
             )
             for one, chosen in zip(plan["evaluations"], indices, strict=True)
         ),
+        settings=str(plan.get("settings", "")),
     )
 
 

@@ -62,6 +62,8 @@ class Stream:
     """Transformations in the order in which they set in, the first at 0; empty when none does."""
     scored: tuple[Evaluation, ...] = ()
     """What is scored instead of one evaluation per task."""
+    settings: str = ""
+    """What it was drawn with, in words for people; the hash is of what came out."""
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
@@ -192,7 +194,8 @@ class Stream:
             *([f"{len(self.shifts)} transformations"] if self.shifts else []),
             f"hash {self.digest[:12]}",
         )
-        return f"{self.name}: {', '.join(parts)}"
+        drawn = f" ({self.settings})" if self.settings else ""
+        return f"{self.name}{drawn}: {', '.join(parts)}"
 
     def keeping(self, kept: npt.NDArray[np.bool_]) -> "Stream":
         """Return the same stream without the training images that are not `kept`, (N,) bool."""
