@@ -16,6 +16,7 @@ from sterad.experiments.config import RunConfig
 from sterad.experiments.execution import Execution
 from sterad.experiments.fields import build
 from sterad.experiments.live import prepare_live
+from sterad.experiments.pace import Pace
 from sterad.experiments.provenance import provenance
 from sterad.experiments.session import Session
 from sterad.methods import METHODS, Learner, Problem
@@ -36,19 +37,20 @@ def run(
     config: RunConfig,
     out: str | Path = "runs",
     execution: Execution | None = None,
-    checkpoint_every: int = 500,
+    checkpoint_every: int | None = None,
     sinks: Sequence[Sink] = (),
     feed: Iterable[tuple[Any, Any]] | None = None,
 ) -> RunRecord:
     """Return the record of `config`: read if it is finished, continued if begun, else run.
 
+    checkpoint_every: steps between checkpoints, beside those at the ends of tasks; by default as
+        often as they take a hundredth of the time.
     feed: pairs of (images, labels) without a known end, for a config of `live_config`.
 
     Whatever kills the process, the next call continues from the last checkpoint, and the metrics
     are those of an uninterrupted run to the last bit.
     """
-    if checkpoint_every < 1:
-        raise SteradError(f"checkpoint_every {checkpoint_every} is below 1: give a number of steps")
+    pace = Pace(checkpoint_every)
     place = RunDirectory(Path(out), config.id)
     if (finished := place.read_record()) is not None:
         return finished
@@ -70,7 +72,7 @@ def run(
         with contextlib.ExitStack() as stack:
             opened = [stack.enter_context(sink) for sink in (JsonLines(place.events), *sinks)]
             session.started = time.perf_counter()  # to open a database is no work of the run
-            _follow(session, place, config.id, checkpoint_every, opened)
+            _follow(session, place, config.id, pace, opened)
             record = _record(config, session, execution)
             _emit(opened, session, "end", **_numbers(record))
         place.write_record(record)
@@ -114,7 +116,7 @@ def prepare(config: RunConfig, execution: Execution) -> Session:
 
 
 def _follow(
-    session: Session, place: RunDirectory, run_id: str, every: int, sinks: Sequence[Sink]
+    session: Session, place: RunDirectory, run_id: str, pace: Pace, sinks: Sequence[Sink]
 ) -> None:
     _emit(sinks, session, "resume" if session.step else "start", run=run_id)
     quiet, told = max(1, (session.total_steps or 0) // REPORTS), session.elapsed
@@ -125,9 +127,10 @@ def _follow(
             told = session.elapsed
             _emit(sinks, session, "progress", loss=_finite(loss, session.step))
         _tell(sinks, session, session.evaluate_if_planned())
-        if session.step % every == 0 or session.step in session.boundary_steps:
+        if pace.due(session.step, session.boundary_steps):
             _emit(sinks, session, "checkpoint")
-            save_checkpoint(place.checkpoint, run_id, session.state_dict())
+            with pace.writing():
+                save_checkpoint(place.checkpoint, run_id, session.state_dict())
     _tell(sinks, session, session.finish())
     save_checkpoint(place.checkpoint, run_id, session.state_dict())
 

@@ -33,7 +33,7 @@ class Job:
     config: RunConfig
     out: Path
     execution: Execution
-    checkpoint_every: int = 500
+    checkpoint_every: int | None = None
     plugins: tuple[Path, ...] = ()
     sinks: tuple[str, ...] = ()
     """Names of sinks that take the events beside the run's own files."""
