@@ -5,7 +5,7 @@ Retrieve, then loss, then step, then remember: a method overrides one or two of 
 
 from abc import abstractmethod
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -87,8 +87,10 @@ class Replay(Answering):
                 raise SteradError(f"{name} {getattr(config, name)} is below {least}: give more")
         if self.single_view and config.views != 1:
             raise SteradError(f"views {config.views} for a loss that takes one view: leave views=1")
-        if config.answers_by != "student" and config.teacher == "none":
-            raise SteradError(f"answers_by={config.answers_by} without a teacher: set teacher=ema")
+        for field in fields(TeacherConfig):
+            given = getattr(config, field.name)
+            if config.teacher == "none" and given != field.default:
+                raise SteradError(f"{field.name}={given} without a teacher: set teacher=ema")
 
     @property
     def classifier(self) -> str:
