@@ -51,11 +51,15 @@ class Asked(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.operations = Counter[str]()
         self.bytes = 0
+        self.moves: list[bool] = []
+        """Of each copy to another device, whether the host goes on meanwhile."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         out = func(*args, **(kwargs or {}))
+        if func.overloadpacket.__name__ == "_to_copy" and args[0].device != out.device:
+            self.moves.append((kwargs or {}).get("non_blocking", False))
         self.operations[func.overloadpacket.__name__] += 1
         given = {storage.data_ptr() for storage in _storages((args, kwargs))}
         made = {one.data_ptr(): one.nbytes() for one in _storages(out)}
@@ -99,7 +103,10 @@ def test_no_number_leaves_the_device_within_a_step(name: str) -> None:
     assert not [one for one in WAITING if asked.operations[one]]
     # The meta device has no numbers: whoever asked for one would hear so.
     learner = subject(name, device="meta")
-    learner.observe(batch())
+    with Asked() as moved:
+        learner.observe(batch())
+    assert all(moved.moves)
+    assert moved.moves or issubclass(METHODS[name], FromScratch)
 
 
 def test_methods_that_train_when_they_answer_take_no_step() -> None:

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from sterad.errors import SteradError
+from sterad.placing import placed
 
 Kernel = Callable[[Tensor], Tensor]
 """A log-density relative to the uniform law as a function of the cosine."""
@@ -47,7 +48,7 @@ def posterior_loss(
     """
     classes, targets = _targets(labels, classes)
     _require_directions(classes, z, directions)
-    classes, targets = classes.to(z.device), targets.to(z.device)
+    classes, targets = placed(classes, z.device), placed(targets, z.device)
     if directions is None:
         cosines = z.index_select(1, classes)
     else:
@@ -72,7 +73,7 @@ def posterior_loss_of_scores(
     """
     classes, targets = _targets(labels, classes)
     _require_room(classes, scores.shape[1], "scores have", "a column for every class")
-    classes, targets = classes.to(scores.device), targets.to(scores.device)
+    classes, targets = placed(classes, scores.device), placed(targets, scores.device)
     return _cross_entropy(scores.index_select(1, classes), targets, log_priors, reduction)
 
 
@@ -92,7 +93,7 @@ def likelihood_loss(
     -15.86778
     """
     _require_directions(_targets(labels, None)[0], z, directions)
-    labels = labels.to(z.device)
+    labels = placed(labels, z.device)
     if directions is None:
         cosines = z.gather(1, labels.unsqueeze(1)).squeeze(1)
     else:
@@ -144,5 +145,5 @@ def _cross_entropy(
     scores: Tensor, targets: Tensor, log_priors: Tensor | None, reduction: Reduction
 ) -> Tensor:
     if log_priors is not None:
-        scores = scores + log_priors.to(scores.device)
+        scores = scores + placed(log_priors, scores.device)
     return cross_entropy(scores, targets, reduction=reduction)

@@ -50,7 +50,7 @@ class Answering(Learner):
 
     @abstractmethod
     def place(self, x: Tensor) -> Tensor:
-        """Bring images to the network's device and memory format."""
+        """Bring a tensor to the network's device, and images to its memory format."""
 
     def answering_network(self) -> Network:
         """Return the network that answers: the one that learns, unless a teacher does."""
@@ -130,7 +130,10 @@ class Answering(Learner):
                 self._encoded = (
                     key,
                     [
-                        (self.in_chunks(network.features, one.x), one.y.to(self.problem.device))
+                        (
+                            self.in_chunks(network.features, one.x),
+                            self.place(one.y),
+                        )
                         for one in self.memory.everything()
                     ],
                 )

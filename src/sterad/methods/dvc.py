@@ -84,7 +84,7 @@ class DVC(Replay):
         if len(drawn) <= places:
             return drawn
         self.images += 2 * len(drawn)
-        x, y = self.place(drawn.x), drawn.y.to(self.problem.device)
+        x, y = self.place(drawn.x), self.place(drawn.y)
         lr = self.config.lr / self.scaler.get_scale()
         chosen = most_interfered(self.network, x, y, lr, places)
         return Batch(x[chosen], y[chosen])
@@ -98,7 +98,7 @@ class DVC(Replay):
         x = self.place(batch.x)
         first, second = self.forward(torch.cat([x, self.view(x)])).chunk(2)
         both = self.qnet(first, second)
-        return dual_view_loss(first, second, both, batch.y.to(x.device), self.config.consistency)
+        return dual_view_loss(first, second, both, self.place(batch.y), self.config.consistency)
 
     def step(self, loss: Tensor) -> None:
         """Add the gradient of the retrieved pairs to that of the stream's, then move."""

@@ -45,7 +45,7 @@ class ERACE(Replay):
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the sum of both mean losses; the memory's is missing while it is empty."""
         logits, labels = self.outputs(batch)
-        loss = asymmetric_cross_entropy(logits, labels, self.seen.to(logits.device))
+        loss = asymmetric_cross_entropy(logits, labels, self.place(self.seen))
         if len(retrieved):
             loss = loss + F.cross_entropy(*self.outputs(retrieved))
         return loss

@@ -104,7 +104,7 @@ class OCM(Replay):
         _, before = self.represented(self.snapshot.network, sixteenfold(x))
         information = information + alike_loss(memory, kinds.repeat(2), T)
         information = information + alike_loss(u[: len(before)] @ before.T, kinds, T)
-        return information + self.classification(x, retrieved.y.to(x.device), self.snapshot)
+        return information + self.classification(x, self.place(retrieved.y), self.snapshot)
 
     def classification(self, x: Tensor, labels: Tensor, snapshot: Teacher) -> Tensor:
         """Return the cross-entropy of a view of the memory and its distance to the snapshot."""
@@ -117,7 +117,7 @@ class OCM(Replay):
     def kinds(self, batch: Batch) -> Tensor:
         """Return the labels of the rotated variants: no two classes or rotations have the same."""
         rotation = torch.arange(FOLD).repeat_interleave(len(batch))
-        return (FOLD * batch.y.repeat(FOLD) + rotation).to(self.problem.device)
+        return self.place(FOLD * batch.y.repeat(FOLD) + rotation)
 
     def similarities(self, *batches: Batch) -> list[tuple[Tensor, Tensor]]:
         """Return S and u of the variants of each batch and of a view of these, all in one pass."""

@@ -21,6 +21,7 @@ from sterad.methods.learner import check_batch
 from sterad.methods.optimisers import OptimiserConfig, make_optimiser
 from sterad.methods.problem import Problem
 from sterad.methods.teacher import Teacher, TeacherConfig, distillation
+from sterad.placing import AS_IT_IS, placed
 from sterad.seeds import generator
 from sterad.streams import Batch, Boundary
 from sterad.views import RECIPES
@@ -192,10 +193,9 @@ class Replay(Answering):
             self.teacher.widen(self.network)
 
     def place(self, x: Tensor) -> Tensor:
-        """Bring images to the network's device and memory format."""
-        if x.dim() == 4:
-            return x.to(self.problem.device, memory_format=self.memory_format)
-        return x.to(self.problem.device)
+        """Bring a tensor to the network's device, and images to its memory format."""
+        images = x.dim() == 4
+        return placed(x, self.problem.device, self.memory_format if images else AS_IT_IS)
 
     def view(self, x: Tensor) -> Tensor:
         """Return one random view of placed images."""
@@ -216,8 +216,10 @@ class Replay(Answering):
         """Return raw outputs of everything shown of a batch, in one pass, and their labels."""
         shown = self.shown(self.place(batch.x))
         if len(shown) == 1:  # nothing to join: spare the copies
-            return self.forward(shown[0]), batch.y.to(self.problem.device)
-        return self.forward(torch.cat(shown)), batch.y.repeat(len(shown)).to(self.problem.device)
+            return self.forward(shown[0]), self.place(batch.y)
+        return self.forward(torch.cat(shown)), placed(
+            batch.y.repeat(len(shown)), self.problem.device
+        )
 
     def representations(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return unit-length outputs of everything shown, a pass each, and their labels.

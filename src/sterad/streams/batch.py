@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from sterad.errors import SteradError
+from sterad.placing import placed
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +41,8 @@ class Batch:
 
     def to(self, device: str | torch.device) -> "Batch":
         """Return the batch on `device`."""
-        extra = {name: column.to(device) for name, column in self.extra.items()}
-        return Batch(self.x.to(device), self.y.to(device), extra)
+        extra = {name: placed(column, device) for name, column in self.extra.items()}
+        return Batch(placed(self.x, device), placed(self.y, device), extra)
 
 
 @dataclass(frozen=True)

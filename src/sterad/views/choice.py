@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from sterad.placing import placed
+
 
 def draw_chosen(n: int, probability: float, rng: torch.Generator) -> Tensor:
     """Choose each of n samples with one probability; (n,) bool."""
@@ -20,4 +22,4 @@ def choose(x: Tensor, changed: Tensor, chosen: Tensor) -> Tensor:
 
 def per_image(values: Tensor, x: Tensor) -> Tensor:
     """Shape one value per image, (n,), so that it meets x: (n, c, h, w)."""
-    return values.to(x.device, x.dtype).view(-1, 1, 1, 1)
+    return placed(values.to(x.dtype), x.device).view(-1, 1, 1, 1)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from sterad.placing import placed
 from sterad.views.flip import flip
 
 ATTEMPTS = 10
@@ -58,8 +59,8 @@ def resized_crop(x: Tensor, boxes: Boxes) -> Tensor:
     rows · image · columnsᵀ with one small matrix per image and axis.
     """
     n, c, h, w = x.shape
-    rows = interpolation(boxes.top.to(x.device), boxes.height.to(x.device), h, x.dtype)
-    columns = interpolation(boxes.left.to(x.device), boxes.width.to(x.device), w, x.dtype)
+    rows = interpolation(placed(boxes.top, x.device), placed(boxes.height, x.device), h, x.dtype)
+    columns = interpolation(placed(boxes.left, x.device), placed(boxes.width, x.device), w, x.dtype)
     across = torch.bmm(x.reshape(n, c * h, w), columns.transpose(1, 2)).view(n, c, h, w)
     return torch.stack([torch.bmm(rows, across[:, i]) for i in range(c)], dim=1)
 
@@ -93,7 +94,7 @@ def padded_crop(x: Tensor, offsets: Tensor, pad: int) -> Tensor:
     """
     n, _, h, w = x.shape
     windows = functional.pad(x, (pad, pad, pad, pad)).unfold(2, h, 1).unfold(3, w, 1)
-    down, right = offsets.to(x.device).unbind(dim=1)
+    down, right = placed(offsets, x.device).unbind(dim=1)
     return windows[torch.arange(n, device=x.device), :, down, right]
 
 
