@@ -14,7 +14,7 @@ def test_it_prints_ratios_and_writes_every_number(
 ) -> None:
     file = tmp_path / "bench.json"
     options = ["--method", "er", "--image-size", "8", "--rounds", "1", "--images", "20"]
-    assert main(["bench", *options, "--json-file", str(file)]) == 0
+    assert main(["bench", *options, "--json", str(file)]) == 0
     out = capsys.readouterr().out
     for words in ("times its limit", "Stages of agd-fd", "images a second", "images in memory"):
         assert words in out

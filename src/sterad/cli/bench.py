@@ -4,7 +4,7 @@ import dataclasses
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -31,7 +31,7 @@ def bench(
     image_size: int = 32,
     rounds: int = 5,
     images: int = 1000,
-    json_file: Path | None = None,
+    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> None:
     """Time a step of each method beside the bare network; everything is a ratio within one run.
 
