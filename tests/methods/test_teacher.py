@@ -136,6 +136,6 @@ def test_a_momentum_outside_its_range_is_refused(momentum: float) -> None:
 
 
 @pytest.mark.parametrize(("name", "given"), [("answers_by", "teacher"), ("teacher_weight", 2.0)])
-def test_what_a_teacher_would_do_is_refused_without_one(name: str, given: object) -> None:
+def test_what_a_teacher_would_do_is_refused_without_one(name: str, given: Any) -> None:
     with pytest.raises(SteradError, match=f"{name}={given} without a teacher: set teacher=ema"):
         learner("er", teacher="none", **{"teacher_momentum": 0.99, name: given})
