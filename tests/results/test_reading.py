@@ -14,7 +14,7 @@ Build = Callable[..., RunRecord]
 
 
 def keep(out: Path, folder: str, text: str) -> None:
-    (out / folder).mkdir()
+    (out / folder).mkdir(parents=True)
     (out / folder / "record.json").write_text(text, encoding="utf-8")
 
 
@@ -81,6 +81,19 @@ def test_a_copied_run_counts_once(tmp_path: Path, small_record: Build) -> None:
     records, left_out = read_records(tmp_path)
     assert len(records) == 1
     assert left_out == ["two/record.json repeats the run same: delete one of the two"]
+
+
+def test_studies_beside_each_other_are_read_and_share_runs(
+    tmp_path: Path, small_record: Build
+) -> None:
+    mine, shared = (small_record({"seed": seed}, name) for seed, name in enumerate("ab"))
+    keep(tmp_path, "a", mine.to_json())
+    for folder in ("first/b", "second/b"):
+        keep(tmp_path, folder, shared.to_json())
+    keep(tmp_path, "second/broken", "{")
+    records, left_out = read_records(tmp_path)
+    assert records == [mine, shared]
+    assert [one.split()[0] for one in left_out] == ["second/broken/record.json"]
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def report(
     (booktabs), report-runs.csv and report-cells.csv. The last line printed is the page's path.
 
     Args:
-        runs: Folder of runs, one directory each.
+        runs: Folder of runs, one directory each, or of studies that have these.
         figures: Also write every figure as PDF and PNG, to RUNS/report-figures.
         quiet: Print the page's path alone.
     """

@@ -26,7 +26,7 @@ def verify(
     """Say which numbers and claims of the paper hold in the finished runs under RUNS.
 
     Args:
-        runs: Where the directories of runs are.
+        runs: Folder of runs, one directory each, or of studies that have these.
         markdown: A file for everything, also what was not run and the commands that would run it;
             in a file that is there, what stands between the marks of an earlier call is replaced.
     """

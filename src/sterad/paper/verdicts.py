@@ -120,7 +120,7 @@ def _judged(claim: Claim, found: list[Comparison], paper: int, label: str, out: 
         kind="claim",
         where=claim.where,
         subject=claim.sentence,
-        paper=f"{paper} comparisons" if paper else "a figure",
+        paper=f"{paper} comparison{'s' * (paper > 1)}" if paper else "a figure",
         ours="" if weakest is None else _told(claim, weakest, found),
         outcome=outcome,
         errors=None if weakest is None else weakest.errors,

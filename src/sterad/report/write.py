@@ -45,7 +45,7 @@ def write_report(
     figures: bool = False,
     show: Callable[[MetricTable], object] | None = None,
 ) -> Path:
-    """Report every `out/*/record.json` in one page, and return where it is.
+    """Report all runs under `out` in one page, and return where it is.
 
     The page is `target` or `out/report.html`; beside it stand, by its name, `.md` and `.tex` with
     the tables, `-runs.csv` and `-cells.csv`, and, where `figures` are wanted, a folder `-figures`

@@ -11,19 +11,25 @@ _ALWAYS = ("final_average_accuracy", "anytime_accuracy")
 
 
 def read_records(out: Path) -> tuple[list[RunRecord], list[str]]:
-    """Read every `out/*/record.json`: records by id, and a sentence for each that was left out."""
+    """Read all records: by id, and a sentence for each that was left out.
+
+    `out` has a directory a run, or a folder a study that has these; a run of two studies is one.
+    """
     if not out.is_dir():
         raise SteradError(
             f"{str(out)!r} is not a folder of runs: `sterad train agd-fd --out {out}` makes one"
         )
     records: dict[str, RunRecord] = {}
+    studies: dict[str, Path] = {}
     left_out: list[str] = []
-    for path in sorted(out.glob("*/record.json")):
-        source = f"{path.parent.name}/{path.name}"
+    for path in sorted([*out.glob("*/record.json"), *out.glob("*/*/record.json")]):
+        source, study = path.relative_to(out).as_posix(), path.parent.parent
         try:
             record = read_record(path, source)
         except SteradError as error:
             left_out.append(str(error))
+            continue
+        if studies.setdefault(record.id, study) != study:
             continue
         if record.id in records:
             left_out.append(f"{source} repeats the run {record.id}: delete one of the two")
