@@ -12,6 +12,7 @@ from sterad.report.wording import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 INK = "#010203"
@@ -100,7 +101,8 @@ def one_panel(height: float = HEIGHT) -> "tuple[Figure, Axes]":
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, height))
-    left, bottom, right, top = 0.62, 0.5, 0.12, 0.12
+    # To the right: half of the last number below the axis, up to a hundred thousand.
+    left, bottom, right, top = 0.62, 0.5, 0.3, 0.12
     axes = figure.add_axes(
         (left / WIDTH, bottom / height, 1 - (left + right) / WIDTH, 1 - (bottom + top) / height)
     )
@@ -156,21 +158,24 @@ def log_axis(axes: "Axes", values: Sequence[float], ticks_at_values: bool = True
 
     A handful of values, if they are round, can be the ticks themselves.
     """
-    from matplotlib.ticker import LogLocator, NullFormatter
-
     low, high = min(values), max(values)
     if low <= 0 or high < 4 * low:
         return
     axes.set_xscale("log")
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.minorticks_off()
+    log_ticks(axes.xaxis, low, high)
     if (
         ticks_at_values
         and len(values) <= 8
         and all(b > 1.25 * a for a, b in pairwise(sorted(values)))
     ):
         axes.set_xticks(values, [f"{value:.3g}" for value in values])
-        return
-    subs = (1.0, 2.0, 5.0) if high < 300 * low else (1.0,)
-    axes.xaxis.set_major_locator(LogLocator(subs=subs))
-    axes.xaxis.set_major_formatter("{x:,g}")
+
+
+def log_ticks(axis: "Axis", low: float, high: float) -> None:
+    """Put plain numbers at the ticks of a logarithmic axis from `low` to `high`."""
+    from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
+
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,)))
+    axis.set_major_formatter("{x:,g}")

@@ -35,3 +35,19 @@ def test_too_few_losses_make_no_line(make_record: Build) -> None:
     assert ratios([]) is None
     axes = draw([("agd-fd", [make_record()]), ("er", [short])]).axes[0]
     assert axes.get_legend_handles_labels()[1] == ["agd-fd"]
+
+
+@pytest.mark.parametrize("high", [1.3, 5.0, 900.0])
+def test_every_number_at_the_axis_is_plain_and_on_the_page(make_record: Build, high: float) -> None:
+    losses = tuple((k, high if k % 20 < 10 else 0.9, 1.0) for k in range(1, 200))
+    figure = draw([("er", [dataclasses.replace(make_record(), losses=losses)])])
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    shown = [label for label in axes.get_yticklabels() if label.get_text()]
+    low, top = axes.get_ylim()
+    shown = [label for label in shown if low <= label.get_position()[1] <= top]
+    assert shown
+    for label in shown:
+        float(label.get_text().replace(",", ""))
+        assert label.get_window_extent().x0 >= 0
+    assert axes.yaxis.label.get_window_extent().x0 >= 0

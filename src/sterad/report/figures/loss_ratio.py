@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sterad.report.style import INK, legend_above, one_panel, strokes, themed
+from sterad.report.style import INK, legend_above, log_ticks, one_panel, strokes, themed
 from sterad.results.record import RunRecord
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def draw(methods: Methods) -> "Figure":
                 look = strokes(index)
                 axes.plot(*found, color=look.colour, linestyle=look.dash, lw=1.5, label=name)
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter("{x:g}")
+        log_ticks(axes.yaxis, *axes.get_ylim())
         axes.set_xlim(0, max(r.stream.steps for _, records in methods for r in records))
         axes.set_xlabel("batches of the stream")
         axes.set_ylabel("loss of new / old classes")
