@@ -42,7 +42,7 @@ def test_too_few_losses_make_no_line(make_record: Build) -> None:
 def test_every_number_at_the_axis_is_plain_and_on_the_page(make_record: Build, high: float) -> None:
     losses = tuple((k, high if k % 20 < 10 else 0.9, 1.0) for k in range(1, 200))
     figure = draw([("er", [dataclasses.replace(make_record(), losses=losses)])])
-    FigureCanvasAgg(figure).draw()
+    FigureCanvasAgg(figure).draw()  # type: ignore[no-untyped-call]
     axes = figure.axes[0]
     shown = [label for label in axes.get_yticklabels() if label.get_text()]
     low, top = axes.get_ylim()
