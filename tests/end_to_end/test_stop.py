@@ -58,6 +58,8 @@ RAY: tuple[str, ...] = ("--launcher", "ray", "--shared")
 
 def study(folder: Path, launcher: tuple[str, ...]) -> subprocess.Popen[str]:
     """Start a study of two runs, in a group of processes of its own as a shell does."""
+    # A shell lets jobs in its background ignore Ctrl-C, and their children with them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     words = ["study", "dozes.toml", "--plugin", "dozes.py", "--threads", "1", "--workers", "2"]
     return subprocess.Popen(
         [sys.executable, "-m", "sterad.cli", *words, *launcher],
@@ -107,7 +109,7 @@ def test_the_workers_end_with_the_study(
     with study(tmp_path, launcher) as first:
         wait_for("to fall asleep", lambda: len(list(asleep.iterdir())) == 2)
         whom(first.pid, number)
-        _, said = first.communicate()
+        _, said = first.communicate(timeout=LONG)
     places = [RunDirectory(file.parent, file.name) for file in (tmp_path / "runs").iterdir()]
     assert len(places) == 2
     if number is signal.SIGKILL:
@@ -122,7 +124,7 @@ def test_the_workers_end_with_the_study(
     assert not [file for place in places for file in place.path.glob("traceback.txt")]
     shutil.rmtree(asleep)
     with study(tmp_path, LOCAL) as second:
-        _, said = second.communicate()
+        _, said = second.communicate(timeout=LONG)
     assert second.returncode == 0, said
     for place in places:
         kinds = [json.loads(line)["event"] for line in place.events.read_text().splitlines()]

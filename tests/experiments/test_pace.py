@@ -32,5 +32,9 @@ def test_by_default_checkpoints_take_a_hundredth_of_the_time(
     assert lost < 10.5
 
 
-def test_work_below_a_second_is_not_worth_a_checkpoint() -> None:
-    assert not Pace(None).due(1, {1})
+def test_work_below_a_second_is_worth_a_checkpoint_at_the_end_of_a_task() -> None:
+    ours = Pace(None)
+    assert not ours.due(1, {2})
+    assert ours.due(2, {2})
+    ours.cost = 3600.0
+    assert not ours.due(2, {2}), "it would take too long"

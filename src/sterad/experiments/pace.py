@@ -27,7 +27,8 @@ class Pace:
         """Return whether a checkpoint is to be written; ends: steps that end a task."""
         if self.every is not None:
             return step % self.every == 0 or step in ends
-        return time.perf_counter() - self.since >= max(LEAST, self.cost / SHARE)
+        least = 0.0 if step in ends else LEAST
+        return time.perf_counter() - self.since >= max(least, self.cost / SHARE)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
