@@ -25,6 +25,34 @@ from work import (
 )
 
 
+class Rehearsal:
+    """A shuffled stream in its middle, and a reservoir of what it brought."""
+
+    def __init__(self) -> None:
+        self.images, self.labels = map(torch.from_numpy, pixels())
+        self.order, self.seen = torch.randperm(IMAGES), SEEN
+        self.memory_x = self.images[:MEMORY].float() / 255
+        self.memory_y = self.labels[:MEMORY].clone()
+
+    def batch(self) -> tuple[Tensor, Tensor]:
+        """Return images and labels that come next."""
+        now = self.order[self.seen % IMAGES : self.seen % IMAGES + BATCH]
+        return self.images[now].float() / 255, self.labels[now]
+
+    def joined(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Return a batch below what was drawn from memory."""
+        chosen = torch.randperm(MEMORY)[:MEMORY_BATCH]
+        return torch.cat([self.memory_x[chosen], x]), torch.cat([self.memory_y[chosen], y])
+
+    def keep(self, x: Tensor, y: Tensor) -> None:
+        """Offer a batch to the reservoir."""
+        for image, label in zip(x, y, strict=True):
+            slot = random.randint(0, self.seen)
+            if slot < MEMORY:
+                self.memory_x[slot], self.memory_y[slot] = image, label
+            self.seen += 1
+
+
 def augment(x: Tensor) -> Tensor:
     """Cut each image out of a padded one and mirror every second."""
     padded, out = F.pad(x, (PAD, PAD, PAD, PAD)), torch.empty_like(x)
@@ -37,27 +65,17 @@ def augment(x: Tensor) -> Tensor:
 
 def ready(name: str) -> Callable[[int], tuple[float, float]]:
     """Fill the memory and return the loop."""
-    images, labels = map(torch.from_numpy, pixels())
-    net, order = network(name), torch.randperm(IMAGES)
+    net, rehearsal = network(name), Rehearsal()
     optimiser = torch.optim.SGD(net.parameters(), **SGD)
-    memory_x, memory_y = images[:MEMORY].float() / 255, labels[:MEMORY].clone()
-    seen = SEEN
 
     def step() -> None:
-        nonlocal seen
-        now = order[seen % IMAGES : seen % IMAGES + BATCH]
-        x, y = images[now].float() / 255, labels[now]
-        chosen = torch.randperm(MEMORY)[:MEMORY_BATCH]
-        x_all, y_all = torch.cat([memory_x[chosen], x]), torch.cat([memory_y[chosen], y])
-        loss = F.cross_entropy(net(augment(x_all)), y_all)
+        batch = rehearsal.batch()
+        x, y = rehearsal.joined(*batch)
+        loss = F.cross_entropy(net(augment(x)), y)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-        for image, label in zip(x, y, strict=True):
-            slot = random.randint(0, seen)
-            if slot < MEMORY:
-                memory_x[slot], memory_y[slot] = image, label
-            seen += 1
+        rehearsal.keep(*batch)
 
     return lambda steps: seconds(lambda: [step() for _ in range(steps)])
 

@@ -23,8 +23,8 @@ class Place:
     out: Path = Path("runs")
     """Where the directories of runs are."""
     checkpoint_every: int | None = None
-    """Steps between checkpoints; ends of tasks have one too. By default they are written as often
-    as they take a hundredth of the time."""
+    """Steps between checkpoints, beside those at the ends of tasks; by default as often as they
+    take a hundredth of the time."""
     threads: int | None = None
     """Processor threads; as the images ask by default. A begun run keeps what it began with."""
     device: str | None = None

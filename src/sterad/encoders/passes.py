@@ -6,7 +6,7 @@ time of one pass after the other with two threads inside. Gradients are added an
 statistics follow in the order of the passes, so that the bits do not depend on who was first.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from typing import Any, Self
@@ -51,9 +51,14 @@ class Passes:
         joined: Tensor = _Join.apply(outputs, weights, self.map, *weights)  # type: ignore[no-untyped-call]
         return joined
 
-    def map(self, act: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
-        """Return what `act` makes of each argument, in their order, side by side on the threads."""
-        return list((map if self.pool is None else self.pool.map)(act, *arguments))
+    def map(self, act: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
+        """Return what `act` makes of each argument, in their order, side by side on the threads.
+
+        One that has nothing beside it stays here, where it has all threads inside.
+        """
+        if self.pool is None or len(arguments[0]) == 1:
+            return list(map(act, *arguments))
+        return list(self.pool.map(act, *arguments))
 
     def _replicas(self, network: Network, count: int) -> list[Network]:
         """Return replicas in the network's mode whose running statistics are zero."""

@@ -217,9 +217,7 @@ class Replay(Answering):
         shown = self.shown(self.place(batch.x))
         if len(shown) == 1:  # nothing to join: spare the copies
             return self.forward(shown[0]), self.place(batch.y)
-        return self.forward(torch.cat(shown)), placed(
-            batch.y.repeat(len(shown)), self.problem.device
-        )
+        return self.forward(torch.cat(shown)), self.place(batch.y.repeat(len(shown)))
 
     def representations(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return unit-length outputs of everything shown, a pass each, and their labels.
