@@ -14,8 +14,8 @@ from sterad.bench.subject import Scene
 from sterad.experiments.execution import Execution
 from sterad.methods.replay import Replay
 
-TOGETHER = 50
-"""Steps that are timed as one: a single one lasts a few milliseconds."""
+TOGETHER, OFTEN = 20, 10
+"""Steps of a linear layer that are timed as one, a few milliseconds each, and turns in a round."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ def growths(scene: Scene, execution: Execution, rounds: int) -> Iterator[Growth]
     def of_side(side: int) -> Replay:
         return _offered(replace(scene, image_size=side), execution, 0)
 
-    yield _growth("steps of the stream", (1_000, 100_000), after, rounds)
-    yield _growth("images in memory", (1_000, 100_000), filled, rounds)
-    yield _growth("classes", (10, 1_000), of_classes, rounds)
+    yield _growth("steps of the stream", (1_000, 100_000), after, OFTEN * rounds)
+    yield _growth("images in memory", (1_000, 100_000), filled, OFTEN * rounds)
+    yield _growth("classes", (10, 1_000), of_classes, OFTEN * rounds)
     yield _growth("pixels a side", (16, 32), of_side, rounds)
     yield _growth("pixels a side", (16, 64), of_side, rounds)
 

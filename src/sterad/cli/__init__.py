@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from sterad.errors import SteradError
+from sterad.waiting import wait_briefly
 
 COMMANDS = ("list", "train", "study", "search", "report", "verify", "data", "stream", "bench")
 USAGE = """\
@@ -30,8 +31,7 @@ sterad: online continual learning with laws on the unit sphere
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return 0, or 2 after a sentence about what the user can mend."""
-    # Threads that spin while they wait make torch ten times slower beside any other busy process.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    wait_briefly(os.environ)
     # Not list(...): once imported, the command of that name stands in this module's namespace.
     arguments = [*(sys.argv[1:] if argv is None else argv)]
     if not arguments or arguments[0] in ("-h", "--help"):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -53,7 +54,7 @@ def bench(
     steps = list(_shown(step_costs(scene, names, execution, rounds)))
     stages = stage_timings(scene, "agd-fd", execution, rounds)
     answers = answer_timings(scene, execution, images, rounds)
-    grown = list(growths(scene, execution, 4 * rounds))
+    grown = list(growths(scene, execution, rounds))
     _print_steps(steps)
     _print_stages(stages)
     console.print(f"evaluation: {images / answers.of('sterad').median:.0f} images a second,")
@@ -84,14 +85,14 @@ def _plain(timings: Timings) -> dict[str, Any]:
 
 
 def _print_steps(steps: Iterable[StepCost]) -> None:
-    table = Table("method", title="A step over the bare network on the same images")
-    for name in ("forward and back", "forward", "step, ms", "limit, ms", "ratio", "images/s", "MB"):
+    table = _table("A step over the bare network on the same images", "method")
+    for name in ("images", "step, ms", "limit, ms", "ratio", "images/s", "MB"):
         table.add_column(name, justify="right")
     for one in steps:
+        looked = f" + {one.looking_images}" if one.looking_images else ""
         table.add_row(
             one.method,
-            str(one.learning_images),
-            str(one.looking_images),
+            f"{one.learning_images}{looked}",
             _ms(one.seconds),
             _ms(one.limit_seconds),
             str(one.ratio),
@@ -99,10 +100,11 @@ def _print_steps(steps: Iterable[StepCost]) -> None:
             "–" if one.peak_bytes is None else f"{one.peak_bytes / 1e6:.0f}",
         )
     console.print(table)
+    console.print("  images: forward and back, + those that only go forward")
 
 
 def _print_stages(timings: Timings) -> None:
-    table = Table("stage", title="Stages of agd-fd")
+    table = _table("Stages of agd-fd", "stage")
     for name in ("ms", "share of the step"):
         table.add_column(name, justify="right")
     for name in timings.seconds:
@@ -112,7 +114,7 @@ def _print_stages(timings: Timings) -> None:
 
 
 def _print_growth(grown: Iterable[Growth]) -> None:
-    table = Table("a step of er with more", title="Growth")
+    table = _table("Growth", "a step of er with more")
     for name in ("from", "to", "ratio"):
         table.add_column(name, justify="right")
     for one in grown:
@@ -120,8 +122,15 @@ def _print_growth(grown: Iterable[Growth]) -> None:
     console.print(table)
 
 
+def _table(title: str, first: str) -> Table:
+    return Table(
+        first, title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0)
+    )
+
+
 def _ms(spread: Spread) -> str:
-    return f"{1000 * spread.median:.3g}"
+    milliseconds = 1000 * spread.median
+    return f"{milliseconds:,.0f}" if milliseconds >= 100 else f"{milliseconds:.3g}"
 
 
 def main(argv: list[str]) -> int:

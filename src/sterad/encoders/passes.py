@@ -23,7 +23,9 @@ class Passes:
     def __init__(self, threads: int = 1) -> None:
         """Say how many passes may go side by side; 1 means one after the other, in this thread."""
         self.threads = threads
-        self.replicas: list[Network] = []
+        self.weights: list[nn.Parameter] = []
+        self.shared: _Normed
+        self.replicas: list[_Normed] = []
         self.pool: ThreadPoolExecutor | None = None
         if threads > 1:
             self.pool = ThreadPoolExecutor(
@@ -36,18 +38,19 @@ class Passes:
 
     def __call__(self, network: Network, shown: Sequence[Tensor], unit: bool = False) -> Tensor:
         """Return the outputs of all passes, one below the other: (n · passes, outputs)."""
-        if len(shown[0]) == 1:  # a single image may be normalised by the running statistics
+        if min(map(len, shown)) == 1:  # a single image may be normalised by the running statistics
             return torch.cat([network(x, unit=unit) for x in shown])
         replicas, learning = self._replicas(network, len(shown)), torch.is_grad_enabled()
 
-        def forward(replica: Network, x: Tensor) -> Tensor:
+        def forward(replica: _Normed, x: Tensor) -> Tensor:
             with torch.set_grad_enabled(learning):  # each thread has a switch of its own
-                out: Tensor = replica(x, unit=unit)
+                out: Tensor = replica.network(x, unit=unit)
                 return out
 
         outputs = self.map(forward, replicas, shown)
-        _follow(network, replicas)
-        weights = [weight for weight in network.parameters() if weight.requires_grad]
+        if network.training:
+            self.shared.follow(replicas)
+        weights = [weight for weight in self.weights if weight.requires_grad]
         joined: Tensor = _Join.apply(outputs, weights, self.map, *weights)  # type: ignore[no-untyped-call]
         return joined
 
@@ -60,20 +63,48 @@ class Passes:
             return list(map(act, *arguments))
         return list(self.pool.map(act, *arguments))
 
-    def _replicas(self, network: Network, count: int) -> list[Network]:
+    def _replicas(self, network: Network, count: int) -> list["_Normed"]:
         """Return replicas in the network's mode whose running statistics are zero."""
-        shared = {id(weight): weight for weight in network.parameters()}
-        if self.replicas and {id(w) for w in self.replicas[0].parameters()} != set(shared):
-            self.replicas = []  # another network, or a head that has grown
+        weights = list(network.parameters())
+        if [*map(id, weights)] != [*map(id, self.weights)]:  # another network, or a grown head
+            self.weights, self.replicas, self.shared = weights, [], _Normed(network)
         while len(self.replicas) < count:
-            self.replicas.append(deepcopy(network, dict(shared)))
+            replica = deepcopy(network, {id(weight): weight for weight in weights})
             if network.encoder._compiled_call_impl is not None:  # a copy loses it
-                self.replicas[-1].encoder.compile()
-        for replica in self.replicas[:count]:
-            replica.train(network.training)
-            if statistics := _statistics(replica):
-                torch._foreach_zero_(statistics)
+                replica.encoder.compile()
+            self.replicas.append(_Normed(replica))
+        for one in self.replicas[:count]:
+            if one.network.training != network.training:
+                one.network.train(network.training)
+            if one.statistics:
+                torch._foreach_zero_(one.statistics)
         return self.replicas[:count]
+
+
+class _Normed:
+    """A network and the running statistics in it: a walk to find them costs as much as a layer."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.layers = [one for one in network.modules() if isinstance(one, nn.BatchNorm2d)]
+        pairs = ((one.running_mean, one.running_var) for one in self.layers)
+        self.statistics = [value for pair in pairs for value in pair if value is not None]
+
+    def follow(self, replicas: Sequence["_Normed"]) -> None:
+        """Let the running statistics follow each pass in turn.
+
+        A replica began at 0, so it holds momentum · statistic: what a pass adds to
+        (1 - momentum) · running.
+        """
+        if not self.statistics:
+            return
+        kept = [1 - (layer.momentum or 0.0) for layer in self.layers for _ in ("mean", "variance")]
+        for replica in replicas:
+            torch._foreach_mul_(self.statistics, kept)
+            torch._foreach_add_(self.statistics, replica.statistics)
+        for layer in self.layers:
+            if layer.num_batches_tracked is not None:
+                layer.num_batches_tracked += len(replicas)
 
 
 class _Join(torch.autograd.Function):
@@ -106,31 +137,3 @@ class _Join(torch.autograd.Function):
             torch._foreach_add_(total, [other[index] for index in used])
         summed = dict(zip(used, total, strict=True))
         return (None, None, None, *(summed.get(index) for index in range(len(first))))
-
-
-def _follow(network: Network, replicas: Sequence[Network]) -> None:
-    """Let the running statistics follow each pass in turn.
-
-    A replica began at 0, so it holds momentum · statistic: what a pass adds to
-    (1 - momentum) · running.
-    """
-    layers = _normed(network)
-    if not layers or not network.training:
-        return
-    mine = _statistics(network)
-    kept = [1 - (layer.momentum or 0.0) for layer in layers for _ in ("mean", "variance")]
-    for replica in replicas:
-        torch._foreach_mul_(mine, kept)
-        torch._foreach_add_(mine, _statistics(replica))
-    for layer in layers:
-        if layer.num_batches_tracked is not None:
-            layer.num_batches_tracked += len(replicas)
-
-
-def _normed(network: Network) -> list[nn.BatchNorm2d]:
-    return [one for one in network.modules() if isinstance(one, nn.BatchNorm2d)]
-
-
-def _statistics(network: Network) -> list[Tensor]:
-    pairs = ((one.running_mean, one.running_var) for one in _normed(network))
-    return [value for pair in pairs for value in pair if value is not None]

@@ -60,18 +60,18 @@ class DERpp(Replay):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean losses of the stream and, once there is a memory, of two draws."""
-        logits, labels = self.outputs(batch)
+        draws = (retrieved, self.retrieve(batch)) if len(retrieved) else ()
+        (logits, labels), *replayed = self.outputs_of(batch, *draws)
         self.before = logits[: len(batch)].detach()
         loss = F.cross_entropy(logits, labels)
-        if len(retrieved):
-            loss = loss + self.config.alpha * self.drift(retrieved)
-            again = self.retrieve(batch)
-            loss = loss + self.config.beta * F.cross_entropy(*self.outputs(again))
+        if replayed:
+            (drifted, _), again = replayed
+            loss = loss + self.config.alpha * self.drift(drifted, retrieved)
+            loss = loss + self.config.beta * F.cross_entropy(*again)
         return loss
 
-    def drift(self, kept: Batch) -> Tensor:
+    def drift(self, logits: Tensor, kept: Batch) -> Tensor:
         """Return the mean squared distance of logits to those that were stored with the images."""
-        logits, _ = self.outputs(kept)
         kept, shown = kept.to(logits.device), len(logits) // len(kept)
         stored, widths = kept.extra["logits"], kept.extra["outputs"]
         return logit_replay_loss(logits, stored.repeat(shown, 1), widths.repeat(shown))

@@ -214,10 +214,24 @@ class Replay(Answering):
 
     def outputs(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return raw outputs of everything shown of a batch, in one pass, and their labels."""
+        x, labels = self.whole(batch)
+        return self.forward(x), labels
+
+    def outputs_of(self, *batches: Batch) -> list[tuple[Tensor, Tensor]]:
+        """Return the same of several batches, a pass each: they can go side by side."""
+        if len(batches) == 1:
+            return [self.outputs(batches[0])]
+        shown, labels = zip(*map(self.whole, batches), strict=True)
+        self.images += sum(map(len, shown))
+        parts = self.passes(self.network, shown).split([*map(len, shown)])
+        return list(zip(parts, labels, strict=True))
+
+    def whole(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return everything that is shown of a batch, one view below the other, and its labels."""
         shown = self.shown(self.place(batch.x))
         if len(shown) == 1:  # nothing to join: spare the copies
-            return self.forward(shown[0]), self.place(batch.y)
-        return self.forward(torch.cat(shown)), self.place(batch.y.repeat(len(shown)))
+            return shown[0], self.place(batch.y)
+        return torch.cat(shown), self.place(batch.y.repeat(len(shown)))
 
     def representations(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return unit-length outputs of everything shown, a pass each, and their labels.

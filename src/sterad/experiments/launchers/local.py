@@ -16,6 +16,7 @@ from typing import IO
 from sterad.errors import SteradError
 from sterad.experiments.execution import cores
 from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch, ended
+from sterad.waiting import wait_briefly
 
 PATIENCE = 10.0
 """Seconds in which a worker that is asked to end does so, before it is made to."""
@@ -79,8 +80,8 @@ class Local:
 
 
 def _start(job: Job) -> _Running:
-    # Threads that spin while they wait slow down the runs beside them.
-    environment = {"OMP_WAIT_POLICY": "PASSIVE"} | os.environ
+    environment = dict(os.environ)
+    wait_briefly(environment)  # threads that spin slow down the runs beside them
     complaints = _scratch()
     process = subprocess.Popen(
         [sys.executable, "-m", "sterad.experiments.launchers.worker"],

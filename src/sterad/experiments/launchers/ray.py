@@ -21,6 +21,7 @@ from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch
 from sterad.experiments.launchers.parcel import Parcel, delivered, open_and_run
 from sterad.experiments.provenance import SHIPPED, code
 from sterad.extras import needed
+from sterad.waiting import BRIEFLY
 
 AT_ONCE = 200
 """Runs that are handed over at a time; each of them holds a lock, and so an open file."""
@@ -200,7 +201,7 @@ class _Hand:
 def _luggage() -> dict[str, Any]:
     """Return what the workers are given: this code, and where it is from."""
     package = Path(sterad.__file__).parent
-    environment = {"OMP_WAIT_POLICY": "PASSIVE", SHIPPED: json.dumps(code())}
+    environment = BRIEFLY | {SHIPPED: json.dumps(code())}
     return {"py_modules": [str(package)], "env_vars": environment}
 
 
