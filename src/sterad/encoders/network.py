@@ -1,5 +1,9 @@
 """The network: an encoder and the head on it."""
 
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -7,6 +11,9 @@ from torch.nn import functional
 from sterad.encoders.encoder import ENCODERS, Encoder
 from sterad.encoders.heads import last_layer, make_head
 from sterad.seeds import lent
+
+OFTEN = 32
+"""Passes of one number of images after which the encoder is compiled for that number."""
 
 
 class Network(nn.Module):
@@ -20,6 +27,10 @@ class Network(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.head = head
+        self.sizes = Counter[int]()
+        """Passes in training by their number of images, counted where the encoder is compiled."""
+        self.counts = True
+        """Whether a pass counts itself; those side by side are counted before they begin."""
 
     @property
     def outputs(self) -> int:
@@ -29,12 +40,12 @@ class Network(nn.Module):
 
     def features(self, x: Tensor, unit: bool = False) -> Tensor:
         """Return h: (n, features), with rows of length 1 if `unit`."""
-        h = self._computed(self.encoder, x)
+        h = self._encoded(x)
         return to_sphere(h) if unit else h
 
     def forward(self, x: Tensor, unit: bool = False) -> Tensor:
         """Return p: (n, outputs), with rows of length 1 if `unit`."""
-        p = self._computed(self.head, self._computed(self.encoder, x))
+        p = self._computed(self.head, self._encoded(x))
         return to_sphere(p) if unit else p
 
     def both(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -42,7 +53,29 @@ class Network(nn.Module):
         h = self.features(x)
         return h, self._computed(self.head, h)
 
-    def _computed(self, part: nn.Module, x: Tensor) -> Tensor:
+    def compile_encoder(self) -> None:
+        """Let torch compile the encoder for each number of images that comes often, and that alone.
+
+        A memory that fills has a new number at each step, and a stream ends with a short batch:
+        those are not worth a minute each. What was counted says what is compiled, so whoever goes
+        on from a state that has it goes on with the same bits.
+        """
+        self.encoder.compile(dynamic=False)
+
+    @property
+    def compiles(self) -> bool:
+        """Whether `compile_encoder` was called; a copy forgets it."""
+        return self.encoder._compiled_call_impl is not None
+
+    def _encoded(self, x: Tensor) -> Tensor:
+        if not (self.compiles and self.training):
+            return self._computed(self.encoder._call_impl, x)
+        if self.counts:
+            self.sizes[len(x)] += 1
+        often = self.sizes[len(x)] >= OFTEN
+        return self._computed(self.encoder if often else self.encoder._call_impl, x)
+
+    def _computed(self, part: Callable[[Tensor], Any], x: Tensor) -> Tensor:
         if self.precision is torch.float32:  # torch's own types, which a test may make double
             out: Tensor = part(x)
             return out

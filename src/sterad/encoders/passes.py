@@ -47,6 +47,8 @@ class Passes:
                 out: Tensor = replica.network(x, unit=unit)
                 return out
 
+        if network.compiles and network.training:
+            network.sizes.update(map(len, shown))
         outputs = self.map(forward, replicas, shown)
         if network.training:
             self.shared.follow(replicas)
@@ -70,10 +72,12 @@ class Passes:
             self.weights, self.replicas, self.shared = weights, [], _Normed(network)
         while len(self.replicas) < count:
             replica = deepcopy(network, {id(weight): weight for weight in weights})
-            if network.encoder._compiled_call_impl is not None:  # a copy loses it
-                replica.encoder.compile()
+            replica.counts = False
+            if network.compiles:
+                replica.compile_encoder()
             self.replicas.append(_Normed(replica))
         for one in self.replicas[:count]:
+            one.network.sizes = network.sizes
             if one.network.training != network.training:
                 one.network.train(network.training)
             if one.statistics:

@@ -4,6 +4,7 @@ Retrieve, then loss, then step, then remember: a method overrides one or two of 
 """
 
 from abc import abstractmethod
+from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -119,7 +120,7 @@ class Replay(Answering):
             network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         network.precision = getattr(torch, problem.precision)
         if problem.compile and problem.width >= NARROW:  # the compiler puts channels last by itself
-            network.encoder.compile()
+            network.compile_encoder()
         return network
 
     def make_memory(self) -> Memory:
@@ -219,8 +220,6 @@ class Replay(Answering):
 
     def outputs_of(self, *batches: Batch) -> list[tuple[Tensor, Tensor]]:
         """Return the same of several batches, a pass each: they can go side by side."""
-        if len(batches) == 1:
-            return [self.outputs(batches[0])]
         shown, labels = zip(*map(self.whole, batches), strict=True)
         self.images += sum(map(len, shown))
         parts = self.passes(self.network, shown).split([*map(len, shown)])
@@ -271,6 +270,7 @@ class Replay(Answering):
         return super().state_dict() | {
             "outputs": self.network.outputs,
             "network": self.network.state_dict(),
+            "sizes": dict(self.network.sizes),
             "optimiser": self.optimiser.state_dict(),
             "memory": self.memory.state_dict(),
             "rng": {name: rng.get_state() for name, rng in self.rng.items()},
@@ -285,6 +285,7 @@ class Replay(Answering):
         if state["outputs"] > self.network.outputs:
             self.widen(state["outputs"])
         self.network.load_state_dict(state["network"])
+        self.network.sizes = Counter(state.get("sizes", {}))
         # torch shares these tensors with the state that it loads; the state stays the caller's.
         self.optimiser.load_state_dict(deepcopy(state["optimiser"]))
         self.memory.load_state_dict(state["memory"])
