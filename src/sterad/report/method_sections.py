@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from statistics import fmean
 
 from sterad.report.drawing import Plan, Sketch
 from sterad.report.figures import (
@@ -92,7 +93,7 @@ def sweep_section(layout: Layout) -> Plan:
         "sweep",
         "Sensitivity",
         "Final average accuracy over a number that was varied while everything else stayed. A "
-        "line is the mean over seeds, its band the 95 % interval of the mean.",
+        "line is the mean over seeds, its band reaches from the lowest to the highest seed.",
         [
             Sketch(partial(sweep.draw, one), f"{one.title}: {one.name}", _sweep_caption(one))
             for one in sweeps
@@ -102,8 +103,8 @@ def sweep_section(layout: Layout) -> Plan:
 
 
 def _sweep_caption(one: sweep.Sweep) -> str:
-    tops = {name: max(points, key=lambda point: point[1].mean) for name, points in one.lines}
-    said = [f"{name} at {x:.3g} ({percent(top.mean)} %)" for name, (x, top) in tops.items()]
+    tops = {name: max(points, key=lambda point: fmean(point[1])) for name, points in one.lines}
+    said = [f"{name} at {x:.3g} ({percent(fmean(top))} %)" for name, (x, top) in tops.items()]
     return f"Highest: {_listed(said)}."
 
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from statistics import fmean
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sterad.report.style import legend_above, log_axis, one_panel, strokes, themed
 from sterad.results.grouping import Settings, flatten, varying, words
 from sterad.results.record import RunRecord
-from sterad.results.statistics import Summary, summarise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 FEWEST = 3
 """Values without which a line says nothing."""
+Points = tuple[tuple[float, tuple[float, ...]], ...]
+"""Rising x, and at each the final average accuracy of every seed."""
 VARIANCE = "method.variance"
 """Drawn as the concentration κ² = 1 / variance, as the paper does."""
 
@@ -28,8 +30,8 @@ class Sweep:
     path: str
     name: str
     """The settings of the figure beside those of its lines."""
-    lines: tuple[tuple[str, tuple[tuple[float, Summary], ...]], ...]
-    """A name and its points by rising x: final average accuracy over seeds."""
+    lines: tuple[tuple[str, Points], ...]
+    """A name and its points."""
 
     @property
     def title(self) -> str:
@@ -79,12 +81,12 @@ def _name(run: Settings, paths: Sequence[str]) -> str:
     return ", ".join(words(path, run[path]) for path in paths if path in run)
 
 
-def _points(values: dict[float, list[float]]) -> tuple[tuple[float, Summary], ...]:
-    return tuple((x, summarise(values[x])) for x in sorted(values))
+def _points(values: dict[float, list[float]]) -> Points:
+    return tuple((x, tuple(values[x])) for x in sorted(values))
 
 
 def draw(sweep: Sweep) -> "Figure":
-    """Draw a line per method; a band is the 95 % interval of the mean over seeds."""
+    """Draw a line per method; a band reaches from the lowest seed to the highest."""
     with themed():
         figure, axes = one_panel()
         for index, (name, points) in enumerate(sweep.lines):
@@ -99,14 +101,13 @@ def draw(sweep: Sweep) -> "Figure":
         return figure
 
 
-def _draw_line(axes: "Axes", index: int, name: str, points: Any) -> None:
+def _draw_line(axes: "Axes", index: int, name: str, points: Points) -> None:
     look = strokes(index)
     x = np.array([at for at, _ in points])
-    mean = np.array([100 * one.mean for _, one in points])
-    margin = np.array([100 * (one.margin or 0.0) for _, one in points])
-    if margin.any():
-        low, high = np.maximum(mean - margin, 0), np.minimum(mean + margin, 100)
-        axes.fill_between(x, low, high, color=look.colour, alpha=0.15, linewidth=0)
+    mean, low, high = (
+        np.array([100 * of(seeds) for _, seeds in points]) for of in (fmean, min, max)
+    )
+    axes.fill_between(x, low, high, color=look.colour, alpha=0.15, linewidth=0)
     axes.plot(
         x,
         mean,
