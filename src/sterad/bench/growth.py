@@ -7,8 +7,6 @@ linear layer, so that nothing hides behind it.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-import torch
-
 from sterad.bench.interleaved import Spread, interleaved
 from sterad.bench.subject import Scene
 from sterad.experiments.execution import Execution
@@ -33,37 +31,22 @@ def growths(scene: Scene, execution: Execution, rounds: int) -> Iterator[Growth]
     thin = replace(scene, encoder="flatten")
 
     def after(steps: int) -> Replay:
-        return _offered(thin, execution, steps * thin.batch_size)
+        return thin.after(steps * thin.batch_size, execution)
 
     def filled(memory: int) -> Replay:
-        return _offered(replace(thin, memory=memory), execution, 10 * memory)
+        return replace(thin, memory=memory).after(10 * memory, execution)
 
     def of_classes(classes: int) -> Replay:
-        return _offered(replace(thin, classes=classes), execution, 0)
+        return replace(thin, classes=classes).after(0, execution)
 
     def of_side(side: int) -> Replay:
-        return _offered(replace(scene, image_size=side), execution, 0)
+        return replace(scene, image_size=side).after(0, execution)
 
     yield _growth("steps of the stream", (1_000, 100_000), after, OFTEN * rounds)
     yield _growth("images in memory", (1_000, 100_000), filled, OFTEN * rounds)
     yield _growth("classes", (10, 1_000), of_classes, OFTEN * rounds)
     yield _growth("pixels a side", (16, 32), of_side, rounds)
     yield _growth("pixels a side", (16, 64), of_side, rounds)
-
-
-def _offered(scene: Scene, execution: Execution, samples: int) -> Replay:
-    """Return ER as it is after `samples` images of a stream, of which the memory has its share."""
-    learner = scene.learner("er", execution)
-    assert isinstance(learner, Replay)
-    state, kept = learner.state_dict(), min(samples, scene.memory)
-    if samples:
-        rng = torch.Generator().manual_seed(0)
-        x = torch.randint(0, 256, (kept, *scene.input_shape), dtype=torch.uint8, generator=rng)
-        y = torch.randint(0, scene.classes, (kept,), generator=rng)
-        state["memory"] |= {"seen": samples, "columns": {"x": x, "y": y}}
-        state["images"] = samples // scene.batch_size * (scene.batch_size + 64)
-        learner.load_state_dict(state)
-    return learner
 
 
 def _growth(

@@ -12,7 +12,10 @@ from sterad.streams import Batch
 
 
 def stage_timings(scene: Scene, method: str, execution: Execution, rounds: int) -> Timings:
-    """Return the seconds of a whole step of a fixed-directions method and of its stages alone."""
+    """Return the seconds of a whole step of a fixed-directions method and of its stages alone.
+
+    Beside them, a memory that is larger than any of the paper's.
+    """
     learner = scene.learner(method, execution)
     assert isinstance(learner, FixedDirections)
     batch = scene.batch(seed=1)
@@ -25,15 +28,23 @@ def stage_timings(scene: Scene, method: str, execution: Execution, rounds: int) 
     def loss() -> None:
         torch.autograd.grad(learner.objective(z, labels), z)
 
+    large = Scene(image_size=64, memory=10_000, encoder="flatten")
+    many, some = large.after(100_000, execution), large.batch(seed=1)
+
     def memory() -> None:
         learner.retrieve(batch)
         learner.remember(batch)
+
+    def large_memory() -> None:
+        many.retrieve(some)
+        many.remember(some)
 
     acts: Mapping[str, Callable[[], object]] = {
         "step": scene.act(learner),
         "views": lambda: learner.shown(placed),
         "loss": loss,
         "memory": memory,
+        "memory of 10,000 images of 64 pixels": large_memory,
         "optimiser": learner.descend,
         "checks": lambda: learner.admit(batch),
     }

@@ -9,6 +9,7 @@ import torch
 from sterad.experiments.execution import Execution
 from sterad.methods import METHODS, Learner, Problem
 from sterad.methods.from_scratch import FromScratch
+from sterad.methods.replay import Replay
 from sterad.streams import Batch
 
 FILLED = 200
@@ -57,6 +58,20 @@ class Scene:
         kind = METHODS[method]
         learner = kind(kind.Config(**_known(kind.Config, values)), problem)
         learner.observe(self.batch(FILLED))
+        return learner
+
+    def after(self, samples: int, execution: Execution) -> Replay:
+        """Return ER as it is after so many images, of which the memory has its share."""
+        learner = self.learner("er", execution)
+        assert isinstance(learner, Replay)
+        state, kept = learner.state_dict(), min(samples, self.memory)
+        if samples:
+            rng = torch.Generator().manual_seed(0)
+            x = torch.randint(0, 256, (kept, *self.input_shape), dtype=torch.uint8, generator=rng)
+            y = torch.randint(0, self.classes, (kept,), generator=rng)
+            state["memory"] |= {"seen": samples, "columns": {"x": x, "y": y}}
+            state["images"] = samples // self.batch_size * (self.batch_size + 64)
+            learner.load_state_dict(state)
         return learner
 
     def act(self, learner: Learner) -> Callable[[], object]:
