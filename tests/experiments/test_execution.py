@@ -35,6 +35,9 @@ def test_views_side_by_side_take_all_threads_of_a_processor() -> None:
 
 def test_the_users_word_stands_above() -> None:
     assert Execution.chosen("cpu", 3) == Execution(device="cpu", threads=3)
+    said = Execution("cpu", 3, 2, "contiguous", "bfloat16", True, False)
+    assert Execution.chosen("cpu", 3, "bfloat16", True, 2, "contiguous", False) == said
+    assert said.settled((3, 32, 32)) == said
 
 
 @pytest.mark.parametrize("device", ["warp", "cuda:99", "cpux"])
@@ -47,6 +50,13 @@ def test_a_device_that_is_not_here_is_named(device: str) -> None:
 def test_no_threads_are_refused(threads: int) -> None:
     with pytest.raises(SteradError, match=f"threads {threads} is below 1: give the number"):
         Execution.chosen("cpu", threads)
+
+
+def test_unknown_names_are_told_with_the_known() -> None:
+    with pytest.raises(SteradError, match="unknown precision 'int8': known are float32, bfloat16"):
+        Execution.chosen("cpu", precision="int8")
+    with pytest.raises(SteradError, match="unknown memory_format 'last': known are channels_last"):
+        Execution.chosen("cpu", memory_format="last")
 
 
 @pytest.mark.usefixtures("_threads")

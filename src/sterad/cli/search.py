@@ -16,7 +16,7 @@ from sterad.cli.search_view import SearchView, print_best, shown
 from sterad.cli.train import Place
 from sterad.errors import SteradError
 from sterad.experiments.config import Protocol, RunConfig
-from sterad.experiments.execution import Execution, cores
+from sterad.experiments.execution import cores
 from sterad.experiments.fields import names_of
 from sterad.experiments.launchers import LAUNCHERS, Job, Launcher
 from sterad.experiments.provenance import provenance
@@ -65,7 +65,7 @@ class Searching:
 def main(argv: list[str]) -> int:
     """Search, print the best trials, and write the best values down with where they come from."""
     launcher: Any = LAUNCHERS[launcher_named(argv)]()
-    extra = {"searching": Searching(), "protocol": Asked(), "place": Place(Path("searches"))}
+    extra = {"searching": Searching(), "protocol": Asked(), "place": Place(out=Path("searches"))}
     extra |= {"of_launcher": launcher}
     parsed = parse(argv, "method", ("dataset", "stream"), extra, "sterad search")
     config = RunConfig.of(**flat(parsed, ("method", "dataset", "stream", "protocol")))
@@ -113,7 +113,7 @@ def _opened(plan: SearchPlan, storage: str) -> "Search":
 
 
 def _run(search: "Search", launcher: Launcher, place: Place) -> int:
-    execution = Execution.chosen(place.device, place.threads)
+    execution = place.execution()
 
     def job(config: RunConfig) -> Job:
         return Job(config, place.out, execution, place.checkpoint_every, place.plugin)

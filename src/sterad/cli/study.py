@@ -9,17 +9,17 @@ import tyro
 from rich.console import Console
 
 from sterad.cli.launching import parse_with_launcher
+from sterad.cli.machine import Machine
 from sterad.cli.study_view import spoken, study_view
 from sterad.experiments.cost import estimate
-from sterad.experiments.execution import Execution
 from sterad.experiments.launchers import Job, Launcher
 from sterad.experiments.study import Study
 from sterad.report.tables import terminal_table
 from sterad.results.reading import left_out_in_words, read_records
 
 
-@dataclass(frozen=True)
-class Options:
+@dataclass(frozen=True, kw_only=True)
+class Options(Machine):
     """Run the missing runs of a TOML grid and print mean ± std over seeds."""
 
     file: Annotated[Path, tyro.conf.Positional]
@@ -28,10 +28,6 @@ class Options:
     """Where the directories of runs are."""
     dry_run: bool = False
     """Only print the runs, whether each is done, and an estimate of what the others cost."""
-    threads: int | None = None
-    """Processor threads of each new run; the cores are shared out by default."""
-    device: str | None = None
-    """Device of new runs on this machine; cuda where there is one, else cpu."""
     sink: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
     """Also send events there, once for each: see `sterad list`."""
     plugin: tuple[Path, ...] = ()
@@ -45,7 +41,7 @@ def study(options: Options, launcher: Launcher) -> int:
     if options.dry_run:
         _announce(wanted, out)
         return 0
-    execution = Execution.chosen(options.device, options.threads)
+    execution = options.execution()
     jobs = [
         Job(config, out, execution, plugins=options.plugin, sinks=options.sink)
         for config in missing

@@ -7,17 +7,17 @@ from typing import Annotated
 
 import tyro
 
+from sterad.cli.machine import Machine
 from sterad.cli.options import flat, parse
 from sterad.experiments.config import Protocol, RunConfig
-from sterad.experiments.execution import Execution
 from sterad.experiments.launchers import Job
 from sterad.results.record import METRICS, RunRecord
 from sterad.results.run_directory import RunDirectory
 from sterad.sinks import progress_sink
 
 
-@dataclass(frozen=True)
-class Place:
+@dataclass(frozen=True, kw_only=True)
+class Place(Machine):
     """Where and how the run is computed: nothing here changes its id."""
 
     out: Path = Path("runs")
@@ -25,14 +25,6 @@ class Place:
     checkpoint_every: int | None = None
     """Steps between checkpoints, beside those at the ends of tasks; by default as often as they
     take a hundredth of the time."""
-    threads: int | None = None
-    """Processor threads; as the images ask by default. A begun run keeps what it began with."""
-    device: str | None = None
-    """cuda where there is one, else cpu. A begun run keeps what it began with."""
-    precision: str | None = None
-    """float32, bfloat16 or float16; what the device has units for by default."""
-    compile: bool | None = None
-    """Let torch compile the network first; by default on a graphics card, for long runs."""
     config: Path | None = None
     """A TOML file with values by their names; the command line stands above it."""
     tuned: str | None = None
@@ -50,8 +42,7 @@ def main(argv: list[str]) -> int:
     parsed = parse(argv, "method", ("dataset", "stream"), extra, "sterad train")
     config = RunConfig.of(**flat(parsed, ("method", "dataset", "stream", "protocol")))
     where: Place = parsed.place
-    execution = Execution.chosen(where.device, where.threads, where.precision, where.compile)
-    job = Job(config, where.out, execution, where.checkpoint_every, sinks=where.sink)
+    job = Job(config, where.out, where.execution(), where.checkpoint_every, sinks=where.sink)
     finished = job.place.record.exists()
     record = job.run([] if finished else [progress_sink(config.id)])
     _print(record, job.place, finished)

@@ -9,6 +9,7 @@ from sterad.errors import SteradError
 from sterad.experiments.allocator import keep_freed_memory
 
 PRECISIONS = ("float32", "bfloat16", "float16")
+FORMATS = ("channels_last", "contiguous")
 LONG = 2000
 """Steps from which on a graphics card earns the time back that compiling takes."""
 SMALL = 16
@@ -39,6 +40,9 @@ class Execution:
         threads: int | None = None,
         precision: str | None = None,
         compile: bool | None = None,
+        view_threads: int | None = None,
+        memory_format: str = "channels_last",
+        keeps_memory: bool = True,
     ) -> "Execution":
         """Return what this machine does best, with the user's word above it."""
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -48,12 +52,15 @@ class Execution:
             raise SteradError(
                 f"device {device!r} is not to be had here ({str(error).splitlines()[0]}): use cpu"
             ) from error
-        if threads is not None and threads < 1:
-            raise SteradError(f"threads {threads} is below 1: give the number of processor threads")
-        if precision is not None and precision not in PRECISIONS:
-            raise SteradError(f"unknown precision {precision!r}: known are {', '.join(PRECISIONS)}")
+        for name, count in (("threads", threads), ("view_threads", view_threads)):
+            if count is not None and count < 1:
+                raise SteradError(f"{name} {count} is below 1: give the number of threads")
         precision = precision or _precision(device)
-        return cls(device=device, threads=threads, precision=precision, compile=compile)
+        named = (("precision", precision, PRECISIONS), ("memory_format", memory_format, FORMATS))
+        for name, given, known in named:
+            if given not in known:
+                raise SteradError(f"unknown {name} {given!r}: known are {', '.join(known)}")
+        return cls(device, threads, view_threads, memory_format, precision, compile, keeps_memory)
 
     def settled(self, input_shape: tuple[int, ...], steps: int | None = None) -> "Execution":
         """Return the execution with the numbers of threads that suit inputs of a shape.
