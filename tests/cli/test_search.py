@@ -45,6 +45,7 @@ def test_the_best_is_printed_and_written_with_its_source(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [*SEARCH, "--sampler", "grid", "--lr", "0.02", "--seeds", "7", "--workers", "2"]
+    words += ["--memory-format", "contiguous"]
     assert main(words) == 0
     said = capsys.readouterr()
     assert "given, so not searched: lr" in said.err
@@ -57,9 +58,11 @@ def test_the_best_is_printed_and_written_with_its_source(
     assert found.values["memory_batch"] in (4, 8)
     for part in ("sterad search er --dataset synthetic", "seeds 7", "best of 2 trials", "commit"):
         assert part in found.source
-    for place in ("--threads", "--workers"):
+    for place in ("--threads", "--workers", "--memory-format"):
         assert place not in found.source
     records = list((folder / "searches").glob("*/record.json"))
+    formats = {json.loads(r.read_text())["execution"]["memory_format"] for r in records}
+    assert formats == {"contiguous"}
     assert {json.loads(r.read_text())["config"]["validation"] for r in records} == {0.1}
     assert {json.loads(r.read_text())["config"]["seed"] for r in records} == {7}
 
