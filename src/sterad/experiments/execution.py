@@ -66,8 +66,8 @@ class Execution:
         """Return the execution with the numbers of threads that suit inputs of a shape.
 
         steps: batches of the stream, if it has an end. Compiling takes a minute: on a graphics card
-        a long run earns it back. On a processor it saves a tenth of a run with views side by side,
-        at the width that gains most, and nothing at the published one: only who asks gets it.
+        a long run earns it back. On a processor views side by side leave it little to gain, and
+        nothing at the published width: only who asks gets it.
 
         Maps of small images are so small that threads wait for each other longer than they work:
         a step of AGD-FD on digits takes 0.3 s with one thread and 0.5 s with two. Views side by
