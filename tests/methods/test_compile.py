@@ -2,10 +2,12 @@
 
 import copy
 import shutil
+from collections.abc import Iterator
 
 import pytest
 import torch
 import torch._dynamo.utils
+from torch.distributions import Distribution
 
 from sterad.encoders.network import OFTEN
 from sterad.methods import METHODS, Learner, Problem
@@ -13,6 +15,14 @@ from sterad.streams import Batch
 
 VIEWS = 6
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch's own, about its own internals
+
+
+@pytest.fixture(autouse=True)
+def _checks() -> Iterator[None]:
+    """Torch stops checking what laws are given, everywhere, as soon as anything is compiled."""
+    before = Distribution._validate_args
+    yield
+    Distribution.set_default_validate_args(before)
 
 
 def learner(compiled: bool) -> Learner:
