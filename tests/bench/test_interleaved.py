@@ -21,4 +21,4 @@ def test_ratios_are_taken_within_a_round() -> None:
 
 def test_one_round_has_no_spread() -> None:
     assert Spread.of([4.0]) == Spread(4.0, 4.0, 4.0)
-    assert str(Spread.of([1.0, 2.0, 3.0])) == "2 (1.5 to 2.5)"
+    assert str(Spread.of([1.0, 2.0, 3.0])) == "2.00 (1.50 to 2.50)"

@@ -8,6 +8,7 @@ from sterad.bench.interleaved import Timings, interleaved
 from sterad.bench.subject import Scene
 from sterad.experiments.execution import Execution
 from sterad.methods.fixed_directions import FixedDirections
+from sterad.methods.replay import Replay
 from sterad.streams import Batch
 
 
@@ -31,20 +32,16 @@ def stage_timings(scene: Scene, method: str, execution: Execution, rounds: int) 
     large = Scene(image_size=64, memory=10_000, encoder="flatten")
     many, some = large.after(100_000, execution), large.batch(seed=1)
 
-    def memory() -> None:
-        learner.retrieve(batch)
-        learner.remember(batch)
-
-    def large_memory() -> None:
-        many.retrieve(some)
-        many.remember(some)
+    def memory(of: Replay, batch: Batch) -> None:
+        of.retrieve(batch)
+        of.remember(batch)
 
     acts: Mapping[str, Callable[[], object]] = {
         "step": scene.act(learner),
         "views": lambda: learner.shown(placed),
         "loss": loss,
-        "memory": memory,
-        "memory of 10,000 images of 64 pixels": large_memory,
+        "memory": lambda: memory(learner, batch),
+        "memory of 10,000 images of 64 pixels": lambda: memory(many, some),
         "optimiser": learner.descend,
         "checks": lambda: learner.admit(batch),
     }
