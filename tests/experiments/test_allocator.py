@@ -15,7 +15,7 @@ torch.set_num_threads(1)
 def once():
     # Together above what glibc keeps of its own accord, twice the largest block freed so far.
     blocks = [torch.zeros(24 << 20, dtype=torch.uint8) for _ in range(4)]
-for _ in range(3):
+for _ in range(30):  # until the blocks have found their places
     once()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(20):
