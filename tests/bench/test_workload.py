@@ -31,11 +31,10 @@ def test_what_is_only_looked_at_is_told_apart() -> None:
     assert found.learning_images == 2 * (10 + 64)
 
 
-def test_an_epoch_of_gdumb_is_a_step_a_batch() -> None:
-    learner = SCENE.learner("gdumb", ONE, epochs=1)
-    assert isinstance(learner, Replay)
+def test_a_step_of_gdumb_is_one_of_its_consolidation() -> None:
+    learner = subject("gdumb")
     found = workload_of(SCENE.act(learner))
-    assert len(found.steps) == len(learner.memory) // learner.config.memory_batch
+    assert found.steps == ((Pass(learner.config.memory_batch, True),),)
 
 
 def test_the_bare_network_steps_alike_in_turn_and_side_by_side() -> None:

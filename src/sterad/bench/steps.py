@@ -42,7 +42,7 @@ def step_costs(
 
 
 def _cost(scene: Scene, method: str, execution: Execution, rounds: int) -> StepCost:
-    learner = scene.learner(method, execution, epochs=1)
+    learner = scene.learner(method, execution)
     assert isinstance(learner, Replay)
     act = scene.act(learner)
     workload = workload_of(act)

@@ -1,8 +1,7 @@
 """Subject: a method in the middle of a stream, with a memory that has something to replay."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 
@@ -39,7 +38,7 @@ class Scene:
         bytes_ = torch.randint(0, 256, (count, *self.input_shape), generator=rng)
         return Batch(bytes_ / 255, torch.randint(0, self.classes, (count,), generator=rng))
 
-    def learner(self, method: str, execution: Execution, **values: Any) -> Learner:
+    def learner(self, method: str, execution: Execution) -> Learner:
         """Return a method that has met one large batch."""
         settled = execution.settled(self.input_shape)
         settled.apply()
@@ -53,10 +52,10 @@ class Scene:
             device=settled.device,
             channels_last=settled.memory_format == "channels_last",
             view_threads=settled.view_threads or 1,
-            precision=settled.precision,
+            precision=settled.precision or "float32",
         )
         kind = METHODS[method]
-        learner = kind(kind.Config(**_known(kind.Config, values)), problem)
+        learner = kind(kind.Config(), problem)
         learner.observe(self.batch(FILLED))
         return learner
 
@@ -75,13 +74,9 @@ class Scene:
         return learner
 
     def act(self, learner: Learner) -> Callable[[], object]:
-        """Return what is timed: a step, or one epoch of a method that trains when it answers."""
+        """Return what is timed: a step, on the memory alone where a method trains to answer."""
         if isinstance(learner, FromScratch):
-            return learner.train
+            slots = torch.arange(learner.config.memory_batch)
+            return lambda: learner.learn(slots)
         batch = self.batch(seed=1)
         return lambda: learner.observe(batch)
-
-
-def _known(config: type[Any], values: dict[str, Any]) -> dict[str, Any]:
-    names = {field.name for field in fields(config)}
-    return {name: value for name, value in values.items() if name in names}

@@ -90,13 +90,16 @@ class FromScratch(Replay):
         self.network = self.make_network()
         scaled = self.scaler.is_enabled()
         self.optimiser = make_optimiser(self.config, self.network.parameters(), scaled)
-        nothing = self.memory.at(torch.arange(0))
         for epoch in range(self.config.epochs):
             for group in self.optimiser.param_groups:
                 group["lr"] = self.rate(epoch)
             for slots in self.shuffled():
-                self.step(self.loss(self.memory.at(slots), nothing))
+                self.learn(slots)
         self.trained_after = self.samples
+
+    def learn(self, slots: Tensor) -> None:
+        """Take a step on the images in some slots of the memory."""
+        self.step(self.loss(self.memory.at(slots), self.memory.at(slots[:0])))
 
     def shuffled(self) -> Iterator[Tensor]:
         """Yield the slots of the memory in random batches for one epoch."""
