@@ -6,7 +6,7 @@ from sterad.encoders.folding import folded
 from sterad.encoders.growth import carry_over, grow
 from sterad.encoders.heads import make_head
 from sterad.encoders.mlp import MLP
-from sterad.encoders.network import Network, build_network
+from sterad.encoders.network import NARROW, Network, build_network
 from sterad.encoders.passes import Passes
 from sterad.encoders.preact_resnet import PreactivationResNet18
 from sterad.encoders.resnet import ResNet18
@@ -14,6 +14,7 @@ from sterad.encoders.resnet import ResNet18
 __all__ = [
     "ENCODERS",
     "MLP",
+    "NARROW",
     "Encoder",
     "Flatten",
     "Network",

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +11,10 @@ from sterad.encoders.encoder import ENCODERS, Encoder
 from sterad.encoders.heads import last_layer, make_head
 from sterad.seeds import lent
 
+NARROW = 16
+"""Width below which channels stay first: the gradient of a 1 × 1 convolution with stride 2,
+channels last, writes beyond its memory for fewer than 8 channels with AVX2 and fewer than 16 with
+AVX-512, https://github.com/uxlfoundation/oneDNN/issues/6035 (torch 2.13)."""
 OFTEN = 32
 """Passes of one number of images after which the encoder is compiled for that number."""
 
@@ -20,7 +23,7 @@ class Network(nn.Module):
     """x → features h → projection p (or logits), raw or scaled to unit length."""
 
     precision: torch.dtype = torch.float32
-    """What convolutions and products are computed in; outputs are float32 all the same."""
+    """What the encoder is computed in; features, and the small head on them, are float32."""
 
     def __init__(self, encoder: Encoder, head: nn.Module) -> None:
         """Put a head, see `make_head`, on an encoder."""
@@ -45,13 +48,13 @@ class Network(nn.Module):
 
     def forward(self, x: Tensor, unit: bool = False) -> Tensor:
         """Return p: (n, outputs), with rows of length 1 if `unit`."""
-        p = self._computed(self.head, self._encoded(x))
+        p: Tensor = self.head(self._encoded(x))
         return to_sphere(p) if unit else p
 
     def both(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return h and p, both raw, from one pass."""
         h = self.features(x)
-        return h, self._computed(self.head, h)
+        return h, self.head(h)
 
     def compile_encoder(self) -> None:
         """Let torch compile the encoder for each number of images that comes often, and that alone.
@@ -68,20 +71,21 @@ class Network(nn.Module):
         return self.encoder._compiled_call_impl is not None
 
     def _encoded(self, x: Tensor) -> Tensor:
+        encode = self._encoder(x)
+        if self.precision is torch.float32:  # torch's own types, which a test may make double
+            return encode(x)
+        with torch.autocast(x.device.type, self.precision):
+            h = encode(x)
+        return h.float()
+
+    def _encoder(self, x: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the encoder, compiled if such passes come often."""
+        plain: Callable[[Tensor], Tensor] = self.encoder._call_impl
         if not (self.compiles and self.training):
-            return self._computed(self.encoder._call_impl, x)
+            return plain
         if self.counts:
             self.sizes[len(x)] += 1
-        often = self.sizes[len(x)] >= OFTEN
-        return self._computed(self.encoder if often else self.encoder._call_impl, x)
-
-    def _computed(self, part: Callable[[Tensor], Any], x: Tensor) -> Tensor:
-        if self.precision is torch.float32:  # torch's own types, which a test may make double
-            out: Tensor = part(x)
-            return out
-        with torch.autocast(x.device.type, self.precision):
-            out = part(x)
-        return out.float()
+        return self.encoder if self.sizes[len(x)] >= OFTEN else plain
 
 
 def to_sphere(x: Tensor) -> Tensor:

@@ -93,6 +93,8 @@ class _Normed:
         self.layers = [one for one in network.modules() if isinstance(one, nn.BatchNorm2d)]
         pairs = ((one.running_mean, one.running_var) for one in self.layers)
         self.statistics = [value for pair in pairs for value in pair if value is not None]
+        counts = (one.num_batches_tracked for one in self.layers)
+        self.counts = [count for count in counts if count is not None]
 
     def follow(self, replicas: Sequence["_Normed"]) -> None:
         """Let the running statistics follow each pass in turn.
@@ -106,9 +108,7 @@ class _Normed:
         for replica in replicas:
             torch._foreach_mul_(self.statistics, kept)
             torch._foreach_add_(self.statistics, replica.statistics)
-        for layer in self.layers:
-            if layer.num_batches_tracked is not None:
-                layer.num_batches_tracked += len(replicas)
+        torch._foreach_add_(self.counts, len(replicas))
 
 
 class _Join(torch.autograd.Function):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from sterad.encoders import Network, Passes, build_network, carry_over, grow
+from sterad.encoders import NARROW, Network, Passes, build_network, carry_over, grow
 from sterad.errors import SteradError
 from sterad.memory import Memory, Reservoir
 from sterad.methods.answering import Answering
@@ -26,11 +26,6 @@ from sterad.placing import AS_IT_IS, placed
 from sterad.seeds import generator
 from sterad.streams import Batch, Boundary
 from sterad.views import RECIPES
-
-NARROW = 16
-"""Width below which channels stay first: the gradient of a 1 × 1 convolution with stride 2,
-channels last, writes beyond its memory for fewer than 8 channels with AVX2 and fewer than 16 with
-AVX-512, https://github.com/uxlfoundation/oneDNN/issues/6035 (torch 2.13)."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +146,7 @@ class Replay(Answering):
 
     def step(self, loss: Tensor) -> None:
         """Move the weights against the gradient of `loss`, and let the teacher follow."""
-        self.network.zero_grad()
+        self.optimiser.zero_grad()
         self.scaler.scale(loss).backward()
         self.descend()
 

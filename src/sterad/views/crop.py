@@ -56,13 +56,15 @@ def resized_crop(x: Tensor, boxes: Boxes) -> Tensor:
     """Blow each box up to the whole image, bilinear, corner pixels onto corner pixels.
 
     x: (n, c, h, w). Interpolation is linear along each axis, so the crop is the product
-    rows · image · columnsᵀ with one small matrix per image and axis.
+    rows · image · columnsᵀ with one small matrix per image and axis. Rows come first: images whose
+    channels lie last are multiplied as they lie.
     """
     n, c, h, w = x.shape
     rows = interpolation(placed(boxes.top, x.device), placed(boxes.height, x.device), h, x.dtype)
     columns = interpolation(placed(boxes.left, x.device), placed(boxes.width, x.device), w, x.dtype)
-    across = torch.bmm(x.reshape(n, c * h, w), columns.transpose(1, 2)).view(n, c, h, w)
-    return torch.stack([torch.bmm(rows, across[:, i]) for i in range(c)], dim=1)
+    down = torch.bmm(rows, x.permute(0, 2, 3, 1).reshape(n, h, w * c)).view(n, h, w, c)
+    across = down.permute(0, 3, 1, 2).reshape(n, c * h, w)
+    return torch.bmm(across, columns.transpose(1, 2)).view(n, c, h, w)
 
 
 def interpolation(start: Tensor, length: Tensor, size: int, dtype: torch.dtype) -> Tensor:
