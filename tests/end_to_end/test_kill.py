@@ -117,6 +117,22 @@ def test_killed_at_random_moments(method: str, stream: str, kills: int, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("method", ["agd-fd", "er"])
+def test_killed_on_images_as_large_as_real_ones(
+    method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Here channels come last, and a processor with units for bfloat16 uses them."""
+    for name, value in {
+        "image_size": 32,
+        "width": 16,
+        "per_class": 60,
+        "test_per_class": 5,
+    }.items():
+        monkeypatch.setitem(VALUES, name, value)
+    check(method, "clear", 2, tmp_path)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", ["clear", "blurry"])
 @pytest.mark.parametrize("method", list(METHODS))
 def test_killed_on_every_method(method: str, stream: str, tmp_path: Path) -> None:

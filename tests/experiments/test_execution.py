@@ -1,12 +1,13 @@
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from sterad.errors import SteradError
-from sterad.experiments.execution import Execution
+from sterad.experiments.execution import Execution, multiplies_bfloat16
 
 
 @pytest.fixture
@@ -31,6 +32,30 @@ def test_views_side_by_side_take_all_threads_of_a_processor() -> None:
     assert Execution(threads=3).settled((3, 32, 32)).view_threads == 3
     assert Execution(threads=3, view_threads=1).settled((3, 32, 32)).view_threads == 1
     assert Execution(device="cuda").settled((3, 32, 32)).view_threads == 1
+
+
+@pytest.mark.parametrize(
+    ("units", "shape", "precision"),
+    [
+        (True, (3, 32, 32), "bfloat16"),
+        (False, (3, 32, 32), "float32"),
+        (True, (1, 8, 8), "float32"),
+        (True, (3, 16, 16), "float32"),
+        (True, (512,), "float32"),
+    ],
+)
+def test_a_processor_with_units_for_it_computes_large_images_in_bfloat16(
+    monkeypatch: pytest.MonkeyPatch, units: bool, shape: tuple[int, ...], precision: str
+) -> None:
+    monkeypatch.setattr("sterad.experiments.execution.multiplies_bfloat16", lambda: units)
+    assert Execution.chosen("cpu").settled(shape).precision == precision
+    assert Execution.chosen("cpu", precision="float32").settled(shape).precision == "float32"
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="no list of what processors have")
+def test_units_for_bfloat16_are_those_that_the_kernel_lists() -> None:
+    listed = set(Path("/proc/cpuinfo").read_text().split())
+    assert multiplies_bfloat16() == bool(listed & {"avx512_bf16", "amx_tile"})
 
 
 def test_the_users_word_stands_above() -> None:

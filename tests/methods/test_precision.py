@@ -1,4 +1,4 @@
-"""Short formats on a processor: slow, but the same code as on a graphics card."""
+"""Short formats on a processor, slow without units for them: the code of a graphics card."""
 
 import copy
 from typing import Any
@@ -32,6 +32,7 @@ def test_a_short_format_learns_what_float32_learns(method: str, precision: str) 
     losses = [(plain.observe(feed.batch(i)), short.observe(feed.batch(i))) for i in range(6)]
     first, second = next((a, b) for a, b in losses if a is not None and b is not None)
     assert second.dtype == torch.float32
+    assert short.network.features(feed.batch(0).x).dtype == torch.float32, "heads get all digits"
     assert second.item() == pytest.approx(first.item(), rel=0.02)
     assert all(weight.dtype == torch.float32 for weight in short.network.parameters())
     assert all(bool(torch.isfinite(value).all()) for value in short.network.state_dict().values())

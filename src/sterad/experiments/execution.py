@@ -13,7 +13,7 @@ FORMATS = ("channels_last", "contiguous")
 LONG = 2000
 """Steps from which on a graphics card earns the time back that compiling takes."""
 SMALL = 16
-"""Sides of images up to which one thread is faster than several."""
+"""Sides of images up to which one thread is faster than several, and short formats gain little."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Execution:
     view_threads: int | None = None
     """Views that go through the network side by side, with a thread each; None until then, too."""
     memory_format: str = "channels_last"
-    precision: str = "float32"
-    """Of convolutions and products; weights and losses are float32 always."""
+    precision: str | None = None
+    """Of the encoder; weights, heads and losses are float32 always. None until then, too."""
     compile: bool | None = None
     """Whether torch compiles the network first; None until the length of the run is known."""
     keeps_memory: bool = True
@@ -55,15 +55,14 @@ class Execution:
         for name, count in (("threads", threads), ("view_threads", view_threads)):
             if count is not None and count < 1:
                 raise SteradError(f"{name} {count} is below 1: give the number of threads")
-        precision = precision or _precision(device)
         named = (("precision", precision, PRECISIONS), ("memory_format", memory_format, FORMATS))
         for name, given, known in named:
-            if given not in known:
+            if given is not None and given not in known:
                 raise SteradError(f"unknown {name} {given!r}: known are {', '.join(known)}")
         return cls(device, threads, view_threads, memory_format, precision, compile, keeps_memory)
 
     def settled(self, input_shape: tuple[int, ...], steps: int | None = None) -> "Execution":
-        """Return the execution with the numbers of threads that suit inputs of a shape.
+        """Return the execution with the threads and the precision that suit inputs of a shape.
 
         steps: batches of the stream, if it has an end. Compiling takes a minute: on a graphics card
         a long run earns it back. On a processor views side by side leave it little to gain, and
@@ -80,6 +79,7 @@ class Execution:
             self,
             threads=self.threads or usual,
             view_threads=self.view_threads or beside,
+            precision=self.precision or _precision(self.device, input_shape),
             compile=long if self.compile is None else self.compile,
         )
 
@@ -90,14 +90,22 @@ class Execution:
             keep_freed_memory()
 
 
-def _precision(device: str) -> str:
+def _precision(device: str, input_shape: tuple[int, ...]) -> str:
     """Return the fastest precision that a device has units for.
 
-    Processors are left at float32: without such units the short formats are 24 times slower.
+    A processor with units for bfloat16 takes 0.5 to 0.65 of the time for images of 32 pixels, and
+    0.9 for digits, whose last maps are too small to lose digits in; one without is 24 times slower.
     """
-    if torch.device(device).type != "cuda":
-        return "float32"
-    return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
+    if torch.device(device).type == "cuda":
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
+    large = len(input_shape) == 3 and input_shape[-1] > SMALL
+    return "bfloat16" if device == "cpu" and large and multiplies_bfloat16() else "float32"
+
+
+def multiplies_bfloat16() -> bool:
+    """Return whether this processor has instructions for products of bfloat16."""
+    ways = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    return any(getattr(torch.cpu, way, bool)() for way in ways)
 
 
 def cores() -> int:

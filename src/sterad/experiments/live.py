@@ -43,7 +43,7 @@ class LiveSession(Session):
             device=execution.device,
             channels_last=execution.memory_format == "channels_last",
             view_threads=settled.view_threads or 1,
-            precision=settled.precision,
+            precision=settled.precision or "float32",
             compile=bool(settled.compile),
         )
         self.learner = METHODS[config.method.name](config.method.fields, problem)

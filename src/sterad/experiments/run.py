@@ -108,7 +108,7 @@ def prepare(config: RunConfig, execution: Execution) -> Session:
         announced=bool(stream.boundary_steps),
         channels_last=execution.memory_format == "channels_last",
         view_threads=settled.view_threads or 1,
-        precision=settled.precision,
+        precision=settled.precision or "float32",
         compile=bool(settled.compile),
     )
     learner: Learner = METHODS[config.method.name](config.method.fields, problem)
