@@ -48,6 +48,15 @@ def test_resized_crop_of_oblong_images_is_kornias() -> None:
     assert (resized_crop(x, boxes) - theirs).abs().max() < 1e-6
 
 
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_mirrored_boxes_are_flipped_crops(channels_last: bool) -> None:
+    x, chosen = torch.rand(12, 3, 16, 20, generator=rng(1)), torch.arange(12) % 3 == 0
+    x = x.contiguous(memory_format=torch.channels_last) if channels_last else x
+    boxes = draw_boxes(12, 16, 20, rng(2))
+    flipped = flip(resized_crop(x, boxes), chosen)
+    assert (resized_crop(x, boxes, chosen) - flipped).abs().max() < 1e-6
+
+
 def test_resized_crop_of_the_whole_image_is_the_image() -> None:
     x = torch.rand(2, 3, 32, 32, generator=rng())
     none, all_ = torch.zeros(2, dtype=torch.long), torch.full((2,), 32)
@@ -55,7 +64,7 @@ def test_resized_crop_of_the_whole_image_is_the_image() -> None:
 
 
 def test_interpolation_rows_are_weights_of_at_most_two_neighbours() -> None:
-    weights = interpolation(torch.tensor([3, 0]), torch.tensor([5, 8]), 8, torch.float32)
+    weights = interpolation(torch.tensor([3, 0]), torch.tensor([7, 7]), 8, torch.float32)
     assert torch.allclose(weights.sum(2), torch.ones(2, 8))
     assert int((weights > 0).sum(2).max()) <= 2
     assert torch.equal(weights[1], torch.eye(8))

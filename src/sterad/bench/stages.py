@@ -24,10 +24,10 @@ def stage_timings(scene: Scene, method: str, execution: Execution, rounds: int) 
     placed = learner.place(joined.x)
     labels = joined.y.repeat(learner.config.views + 1)
     z = torch.nn.functional.normalize(torch.randn(len(labels), learner.network.outputs))
-    z.requires_grad_()
 
     def loss() -> None:
-        torch.autograd.grad(learner.objective(z, labels), z)
+        joined = z.clone().requires_grad_()  # in a step too, the outputs have just been joined
+        torch.autograd.grad(learner.objective(joined, labels), joined)
 
     large = Scene(image_size=64, memory=10_000, encoder="flatten")
     many, some = large.after(100_000, execution), large.batch(seed=1)

@@ -18,15 +18,16 @@ LUMA = (0.299, 0.587, 0.114)
 
 @dataclass(frozen=True)
 class Jitter:
-    """What the four operators do to each image, factors (n,), and in which order."""
+    """What the four operators do to each image, (n,) each, and in which order.
+
+    Factors of 1 and a hue of 0 leave an image as it is, but for rounding.
+    """
 
     brightness: Tensor
     contrast: Tensor
     saturation: Tensor
     hue: Tensor
     """In turns of the colour circle."""
-    chosen: Tensor
-    """(n,) bool: the images that are changed at all."""
     order: tuple[str, ...]
     """One order for the whole batch."""
 
@@ -34,23 +35,25 @@ class Jitter:
 def draw_jitter(
     n: int, rng: torch.Generator, strength: float = 0.4, turn: float = 0.1, probability: float = 0.8
 ) -> Jitter:
-    """Draw factors in 1 ± strength, hues in ± turn, and one order of the four for the batch."""
+    """Draw factors in 1 ± strength, hues in ± turn, and one order of the four for the batch.
+
+    Images that are not chosen, each with its probability, get what leaves them as they are.
+    """
     signed = torch.rand((4, n), generator=rng, device=rng.device) * 2 - 1
-    chosen = draw_chosen(n, probability, rng)
+    signed *= draw_chosen(n, probability, rng)
     order = torch.randperm(4, generator=rng, device=rng.device).tolist()
     names = tuple(_OPERATORS)
     brightness, contrast, saturation = (1 + strength * signed[:3]).unbind()
     return Jitter(
-        brightness, contrast, saturation, turn * signed[3], chosen, tuple(names[i] for i in order)
+        brightness, contrast, saturation, turn * signed[3], tuple(names[i] for i in order)
     )
 
 
 def jitter(x: Tensor, drawn: Jitter) -> Tensor:
-    """Apply the four operators in their drawn order to the chosen images."""
-    y = x
+    """Apply the four operators in their drawn order."""
     for name in drawn.order:
-        y = _OPERATORS[name](y, getattr(drawn, name))
-    return choose(x, y, drawn.chosen)
+        x = _OPERATORS[name](x, getattr(drawn, name))
+    return x
 
 
 def brightness(x: Tensor, factor: Tensor) -> Tensor:

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -31,57 +33,56 @@ def draw_boxes(
     """Draw n boxes: area uniform in [min_area, 1] of the image, log-uniform aspect in [3/4, 4/3].
 
     The first of ten attempts that fits is taken, else the largest centred box of a legal aspect.
-    How many numbers are drawn depends on n alone. A box may be the whole image: the strict
-    inequality of the kornia that the released code used was a slip, mended since.
+    How many numbers are drawn depends on n alone; they are few, and with few numpy is faster than
+    torch. A box may be the whole image: the strict inequality of the kornia that the released code
+    used was a slip, mended since.
     """
     area = _uniform((n, ATTEMPTS), min_area, 1.0, rng) * (height * width)
-    aspect = _uniform((n, ATTEMPTS), -math.log(WIDEST), math.log(WIDEST), rng).exp()
-    corner = torch.rand((n, 2), generator=rng, device=rng.device)
-    tried = torch.stack([(area / aspect).sqrt(), (area * aspect).sqrt()], dim=2)
+    aspect = np.exp(_uniform((n, ATTEMPTS), -math.log(WIDEST), math.log(WIDEST), rng))
+    corner = _uniform((n, 2), 0.0, 1.0, rng)
+    tried = np.sqrt(np.stack([area / aspect, area * aspect], axis=2))
     largest = [min(height, width * WIDEST), min(width, height * WIDEST)]
-    last = torch.tensor(largest, device=rng.device).expand(n, 1, 2)
-    sizes = torch.cat([tried, last], dim=1).round().long().clamp(min=1)
-    limit = torch.tensor([height, width], device=rng.device)
-    fits = (sizes <= limit).all(dim=2)
-    first = fits.long().argmax(dim=1)
-    size = sizes[torch.arange(n, device=rng.device), first]
+    last = np.broadcast_to(np.array(largest, np.float32), (n, 1, 2))
+    sizes = np.concatenate([tried, last], axis=1).round().astype(np.int64).clip(min=1)
+    limit = np.array([height, width])
+    first = (sizes <= limit).all(axis=2).argmax(axis=1)
+    size = sizes[np.arange(n), first]
     room = limit - size
     # A float32 below 1 times (room + 1) can round up to room + 1.
-    drawn = torch.minimum((corner * (room + 1)).long(), room)
-    start = torch.where((first == ATTEMPTS)[:, None], room // 2, drawn)
-    return Boxes(start[:, 0], start[:, 1], size[:, 0], size[:, 1])
+    drawn = np.minimum((corner * (room + 1)).astype(np.int64), room)
+    start = np.where((first == ATTEMPTS)[:, None], room // 2, drawn)
+    return Boxes(*(torch.from_numpy(one) for one in (*start.T, *size.T)))
 
 
-def resized_crop(x: Tensor, boxes: Boxes) -> Tensor:
+def resized_crop(x: Tensor, boxes: Boxes, mirror: Tensor | None = None) -> Tensor:
     """Blow each box up to the whole image, bilinear, corner pixels onto corner pixels.
 
-    x: (n, c, h, w). Interpolation is linear along each axis, so the crop is the product
-    rows · image · columnsᵀ with one small matrix per image and axis. Rows come first: images whose
-    channels lie last are multiplied as they lie.
+    x: (n, c, h, w); mirror: (n,) bool, the images whose left becomes right. Interpolation is linear
+    along each axis, so the crop is the product rows · image · columnsᵀ with one small matrix per
+    image and axis. Rows come first: images whose channels lie last are multiplied as they lie.
     """
     n, c, h, w = x.shape
-    rows = interpolation(placed(boxes.top, x.device), placed(boxes.height, x.device), h, x.dtype)
-    columns = interpolation(placed(boxes.left, x.device), placed(boxes.width, x.device), w, x.dtype)
+    bottom, left, right = boxes.top + boxes.height - 1, boxes.left, boxes.left + boxes.width - 1
+    if mirror is not None:
+        left, right = torch.where(mirror, right, left), torch.where(mirror, left, right)
+    rows = interpolation(placed(boxes.top, x.device), placed(bottom, x.device), h, x.dtype)
+    columns = interpolation(placed(left, x.device), placed(right, x.device), w, x.dtype)
     down = torch.bmm(rows, x.permute(0, 2, 3, 1).reshape(n, h, w * c)).view(n, h, w, c)
     across = down.permute(0, 3, 1, 2).reshape(n, c * h, w)
     return torch.bmm(across, columns.transpose(1, 2)).view(n, c, h, w)
 
 
-def interpolation(start: Tensor, length: Tensor, size: int, dtype: torch.dtype) -> Tensor:
-    """Return the matrices (n, size, size) that stretch `length` pixels from `start` to `size`.
+def interpolation(first: Tensor, last: Tensor, size: int, dtype: torch.dtype) -> Tensor:
+    """Return the matrices (n, size, size) that stretch the pixels from `first` to `last` to `size`.
 
-    Output i lies at start + i (length - 1) / (size - 1). Whole and fraction come from integers,
-    so that weights are right to the last bit of `dtype` anywhere in the image.
+    Output i lies at first + i (last - first) / (size - 1); a pixel weighs 1 there, and less by its
+    distance, down to 0 at the next one. Places are counted in parts of a pixel that are whole
+    numbers, so that weights are right to the rounding of `dtype` anywhere in the image.
     """
-    steps = max(size - 1, 1)
-    travelled = torch.arange(size, device=start.device) * (length - 1)[:, None]
-    below = start[:, None] + travelled // steps
-    fraction = (travelled % steps).to(dtype) / steps
-    weights = torch.zeros((*below.shape, size), dtype=dtype, device=start.device)
-    weights.scatter_(2, below[..., None], (1 - fraction)[..., None])
-    # At the last pixel the fraction is 0, so the clamped neighbour adds nothing.
-    above = (below + 1).clamp(max=size - 1)
-    return weights.scatter_add_(2, above[..., None], fraction[..., None])
+    parts, pixels = max(size - 1, 1), torch.arange(size, dtype=dtype, device=first.device)
+    place = torch.outer(first.to(dtype), parts - pixels).addr_(last.to(dtype), pixels)
+    distance = (place[:, :, None] - parts * pixels).abs_()
+    return distance.div_(-parts).add_(1).clamp_(min=0)
 
 
 def draw_offsets(n: int, pad: int, rng: torch.Generator) -> Tensor:
@@ -128,5 +129,10 @@ def _kept(move: int, size: int, mirror: bool) -> tuple[slice, slice]:
     return slice(max(move, 0), size - max(-move, 0)), slice(places.start, stop, places.step)
 
 
-def _uniform(shape: tuple[int, ...], low: float, high: float, rng: torch.Generator) -> Tensor:
-    return torch.rand(shape, generator=rng, device=rng.device) * (high - low) + low
+def _uniform(
+    shape: tuple[int, ...], low: float, high: float, rng: torch.Generator
+) -> npt.NDArray[np.float32]:
+    drawn: npt.NDArray[np.float32] = (
+        torch.rand(shape, generator=rng, device=rng.device).cpu().numpy()
+    )
+    return drawn * np.float32(high - low) + np.float32(low)

@@ -10,7 +10,6 @@ from sterad.errors import SteradError
 from sterad.registry import Registry
 from sterad.views import colour, crop
 from sterad.views.choice import draw_chosen
-from sterad.views.flip import flip
 
 
 @dataclass(frozen=True)
@@ -40,9 +39,6 @@ class Recipe(ABC):
     def show(self, x: Tensor, rng: torch.Generator) -> Tensor:
         """Return one view of the images x: (n, c, h, w)."""
 
-    def _maybe_flip(self, x: Tensor, rng: torch.Generator) -> Tensor:
-        return flip(x, draw_chosen(len(x), 0.5, rng)) if self.flip else x
-
 
 RECIPES: Registry[type[Recipe]] = Registry("recipe", "sterad.recipes")
 
@@ -65,8 +61,8 @@ class Full(Recipe):
     def show(self, x: Tensor, rng: torch.Generator) -> Tensor:
         """Return one view of the images x: (n, c, h, w)."""
         n, _, h, w = x.shape
-        x = crop.resized_crop(x, crop.draw_boxes(n, h, w, rng, self.min_crop))
-        x = self._maybe_flip(x, rng)
+        boxes = crop.draw_boxes(n, h, w, rng, self.min_crop)
+        x = crop.resized_crop(x, boxes, draw_chosen(n, 0.5, rng) if self.flip else None)
         x = colour.jitter(x, colour.draw_jitter(n, rng))
         return colour.grey(x, draw_chosen(n, 0.2, rng))
 
