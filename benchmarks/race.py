@@ -106,14 +106,20 @@ def share(threads: int, contender: Contender, first: Contender) -> float:
     return statistics.median(mine / time for time, mine in pairs)
 
 
+def plain(milliseconds: float) -> str:
+    """Return milliseconds with three digits, or all of them before the point."""
+    return f"{milliseconds:,.0f}" if milliseconds >= 100 else f"{milliseconds:.3g}"
+
+
 def line(network: str, threads: int, contender: Contender, first: Contender) -> str:
     """Return a contender's line of the table."""
     low, median, high = statistics.quantiles(times(threads, contender), n=4)
+    beside = contender is not first and first.name == "sterad"
     cells = (
         f"{network}, {threads} thread{'s' * (threads > 1)}",
         contender.name,
-        f"{median:.3g}",
-        f"{low:.3g} to {high:.3g}",
-        f"{share(threads, contender, first):.2f} of it" if first.name == "sterad" else "",
+        plain(median),
+        f"{plain(low)} to {plain(high)}",
+        f"{share(threads, contender, first):.2f} of it" if beside else "",
     )
     return f"| {' | '.join(cells)} |"

@@ -1,9 +1,10 @@
 """Ours: a method of sterad by its public names, fed by one of its streams.
 
 A third argument names the method: er, or agd-fd as the paper has it. The process is set up as
-`sterad train` does it.
+`sterad train` does it; PRECISION in the environment stands above what the machine has.
 """
 
+import os
 import sys
 from collections.abc import Callable
 from itertools import cycle
@@ -33,7 +34,8 @@ VALUES = {"er": {"recipe": "partial", **SGD}, "agd-fd": {}}
 
 def ready(name: str) -> Callable[[int], tuple[float, float]]:
     """Fill the memory and return the loop."""
-    execution = Execution.chosen("cpu", torch.get_num_threads()).settled(SHAPE)
+    chosen = Execution.chosen("cpu", torch.get_num_threads(), os.environ.get("PRECISION"))
+    execution = chosen.settled(SHAPE)
     execution.apply()
     images, labels = pixels()
     dataset = Dataset.from_arrays(images, labels, images[:1], labels[:1], flip=True)
@@ -50,6 +52,7 @@ def ready(name: str) -> Callable[[int], tuple[float, float]]:
             encoder=encoder,
             width=width,
             view_threads=execution.view_threads or 1,
+            precision=execution.precision or "float32",
         ),
     )
     batches = map(stream.batch, cycle(range(len(stream))))
