@@ -112,12 +112,20 @@ def mirrored_crop(x: Tensor, offsets: Tensor, pad: int, chosen: Tensor) -> Tenso
     out, (h, w) = torch.zeros_like(x), x.shape[2:]
     moves = zip((offsets - pad).tolist(), chosen.tolist(), strict=True)
     for image, view, ((down, right), mirror) in zip(x.numpy(), out.numpy(), moves, strict=True):
-        (rows, to_rows), (columns, to_columns) = _kept(down, h, False), _kept(right, w, mirror)
-        view[:, to_rows, to_columns] = image[:, rows, columns]
+        to, kept = _moved(down, right, mirror, h, w)
+        view[to] = image[kept]
     return out
 
 
 @cache
+def _moved(
+    down: int, right: int, mirror: bool, h: int, w: int
+) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+    """Return where what stays of an image comes to lie, and what that is."""
+    (rows, to_rows), (columns, to_columns) = _kept(down, h, False), _kept(right, w, mirror)
+    return (slice(None), to_rows, to_columns), (slice(None), rows, columns)
+
+
 def _kept(move: int, size: int, mirror: bool) -> tuple[slice, slice]:
     """Return which of `size` pixels in a row stay when they move, and where they come to lie.
 
