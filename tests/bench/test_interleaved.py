@@ -1,15 +1,22 @@
 """Interleaved timing: who comes when, and what is made of it."""
 
-from sterad.bench.interleaved import Spread, Timings, interleaved
+import time
+
+from sterad.bench.interleaved import Spread, Timings, Turns, interleaved
 
 
 def test_contenders_take_turns_and_the_order_turns_round() -> None:
     called: list[str] = []
     timings = interleaved(
-        {"a": lambda: called.append("a"), "b": lambda: called.append("b")}, rounds=2, warm=1
+        {"a": lambda: called.append("a"), "b": lambda: called.append("b")}, Turns(rounds=2)
     )
     assert called == ["b", "a", "a", "b", "b", "a"]
-    assert [len(one) for one in timings.seconds.values()] == [2, 2], "warm rounds do not count"
+    assert [len(one) for one in timings.seconds.values()] == [2, 2], "the first does not count"
+
+
+def test_short_contenders_take_more_turns() -> None:
+    timings = interleaved({"a": lambda: time.sleep(0.01)}, Turns(rounds=1, seconds=0.1))
+    assert 1 < len(timings.seconds["a"]) <= 10
 
 
 def test_ratios_are_taken_within_a_round() -> None:

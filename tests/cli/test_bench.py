@@ -14,6 +14,7 @@ def test_it_prints_ratios_and_writes_every_number(
 ) -> None:
     file = tmp_path / "bench.json"
     options = ["--method", "er", "--image-size", "8", "--rounds", "1", "--images", "20"]
+    options += ["--seconds", "0"]
     assert main(["bench", *options, "--json", str(file)]) == 0
     out = capsys.readouterr().out
     for words in ("times its limit", "Stages of agd-fd", "images a second", "images in memory"):
@@ -28,3 +29,5 @@ def test_it_prints_ratios_and_writes_every_number(
 def test_nothing_to_time_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--rounds", "0"]) == 2
     assert "rounds 0 and images 1000 must both be 1 or more" in capsys.readouterr().err
+    assert main(["bench", "--seconds", "nan"]) == 2
+    assert "seconds nan is outside 0 to 3600" in capsys.readouterr().err

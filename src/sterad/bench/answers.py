@@ -5,7 +5,7 @@ from copy import deepcopy
 import numpy as np
 import torch
 
-from sterad.bench.interleaved import Timings, interleaved
+from sterad.bench.interleaved import Timings, Turns, interleaved
 from sterad.bench.subject import Scene
 from sterad.evaluation.evaluate import predict_all
 from sterad.experiments.execution import Execution
@@ -16,7 +16,7 @@ SMALL = 10
 """Images in a batch of the usual way: those of the stream."""
 
 
-def answer_timings(scene: Scene, execution: Execution, images: int, rounds: int) -> Timings:
+def answer_timings(scene: Scene, execution: Execution, images: int, turns: Turns) -> Timings:
     """Return the seconds of `images` answers: ours, and in small batches by the plain network."""
     learner = scene.learner("er", execution)
     assert isinstance(learner, Replay)
@@ -30,4 +30,4 @@ def answer_timings(scene: Scene, execution: Execution, images: int, rounds: int)
             bare(some).argmax(1).cpu()
 
     acts = {"sterad": lambda: predict_all(learner, pixels, np.arange(images)), "small": small}
-    return interleaved(acts, rounds)
+    return interleaved(acts, turns)

@@ -7,13 +7,13 @@ linear layer, so that nothing hides behind it.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from sterad.bench.interleaved import Spread, interleaved
+from sterad.bench.interleaved import Spread, Turns, interleaved
 from sterad.bench.subject import Scene
 from sterad.experiments.execution import Execution
 from sterad.methods.replay import Replay
 
-TOGETHER, OFTEN = 20, 10
-"""Steps of a linear layer that are timed as one, a few milliseconds each, and turns in a round."""
+TOGETHER = 20
+"""Steps of a linear layer that are timed as one, a few milliseconds each."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Growth:
     ratio: Spread
 
 
-def growths(scene: Scene, execution: Execution, rounds: int) -> Iterator[Growth]:
+def growths(scene: Scene, execution: Execution, turns: Turns) -> Iterator[Growth]:
     """Yield how a step of ER grows with the stream, the memory, the classes and the images."""
     thin = replace(scene, encoder="flatten")
 
@@ -42,19 +42,19 @@ def growths(scene: Scene, execution: Execution, rounds: int) -> Iterator[Growth]
     def of_side(side: int) -> Replay:
         return replace(scene, image_size=side).after(0, execution)
 
-    yield _growth("steps of the stream", (1_000, 100_000), after, OFTEN * rounds)
-    yield _growth("images in memory", (1_000, 100_000), filled, OFTEN * rounds)
-    yield _growth("classes", (10, 1_000), of_classes, OFTEN * rounds)
-    yield _growth("pixels a side", (16, 32), of_side, rounds)
-    yield _growth("pixels a side", (16, 64), of_side, rounds)
+    yield _growth("steps of the stream", (1_000, 100_000), after, turns)
+    yield _growth("images in memory", (1_000, 100_000), filled, turns)
+    yield _growth("classes", (10, 1_000), of_classes, turns)
+    yield _growth("pixels a side", (16, 32), of_side, turns)
+    yield _growth("pixels a side", (16, 64), of_side, turns)
 
 
 def _growth(
-    what: str, sizes: tuple[int, int], made: Callable[[int], Replay], rounds: int
+    what: str, sizes: tuple[int, int], made: Callable[[int], Replay], turns: Turns
 ) -> Growth:
     steps = {str(size): _several(made(size)) for size in sizes}
     small, large = map(str, sizes)
-    return Growth(what, *sizes, interleaved(steps, rounds).ratio(large, small))
+    return Growth(what, *sizes, interleaved(steps, turns).ratio(large, small))
 
 
 def _several(learner: Replay) -> Callable[[], None]:

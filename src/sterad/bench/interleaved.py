@@ -4,6 +4,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import count
 
 Act = Callable[[], object]
 
@@ -52,13 +53,26 @@ class Timings:
         return Spread.of([one / two for one, two in pairs])
 
 
-def interleaved(contenders: Mapping[str, Act], rounds: int, warm: int = 1) -> Timings:
-    """Time one call of each contender in each round; the first `warm` rounds do not count.
+@dataclass(frozen=True)
+class Turns:
+    """How often contenders take their turns: the shorter they are, the more a ratio needs."""
+
+    rounds: int
+    """The least number of rounds that count."""
+    seconds: float = 0.0
+    """How long rounds go on at least."""
+
+
+def interleaved(contenders: Mapping[str, Act], turns: Turns) -> Timings:
+    """Time one call of each contender in each round; the first round does not count.
 
     Every other round goes backwards, so that nobody always follows the same neighbour.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for turn in range(-warm, rounds):
+    began = time.perf_counter()
+    for turn in count(-1):
+        if turn >= turns.rounds and time.perf_counter() - began >= turns.seconds:
+            break
         order = list(contenders.items())
         for name, act in order if turn % 2 == 0 else reversed(order):
             before = time.perf_counter()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from sterad.bench.interleaved import Timings, interleaved
+from sterad.bench.interleaved import Timings, Turns, interleaved
 from sterad.bench.subject import Scene
 from sterad.experiments.execution import Execution
 from sterad.methods.fixed_directions import FixedDirections
@@ -12,7 +12,7 @@ from sterad.methods.replay import Replay
 from sterad.streams import Batch
 
 
-def stage_timings(scene: Scene, method: str, execution: Execution, rounds: int) -> Timings:
+def stage_timings(scene: Scene, method: str, execution: Execution, turns: Turns) -> Timings:
     """Return the seconds of a whole step of a fixed-directions method and of its stages alone.
 
     Beside them, a memory that is larger than any of the paper's.
@@ -45,4 +45,4 @@ def stage_timings(scene: Scene, method: str, execution: Execution, rounds: int) 
         "optimiser": learner.descend,
         "checks": lambda: learner.admit(batch),
     }
-    return interleaved(acts, rounds)
+    return interleaved(acts, turns)

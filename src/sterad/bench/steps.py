@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sterad.bench.bare import Bare
-from sterad.bench.interleaved import Spread, interleaved
+from sterad.bench.interleaved import Spread, Turns, interleaved
 from sterad.bench.subject import Scene
 from sterad.bench.workload import workload_of
 from sterad.experiments.execution import Execution, cores
@@ -34,14 +34,14 @@ class StepCost:
 
 
 def step_costs(
-    scene: Scene, methods: Sequence[str], execution: Execution, rounds: int
+    scene: Scene, methods: Sequence[str], execution: Execution, turns: Turns
 ) -> Iterator[StepCost]:
     """Measure the methods one after the other, each beside its own limit."""
     for method in methods:
-        yield _cost(scene, method, execution, rounds)
+        yield _cost(scene, method, execution, turns)
 
 
-def _cost(scene: Scene, method: str, execution: Execution, rounds: int) -> StepCost:
+def _cost(scene: Scene, method: str, execution: Execution, turns: Turns) -> StepCost:
     learner = scene.learner(method, execution)
     assert isinstance(learner, Replay)
     act = scene.act(learner)
@@ -55,7 +55,7 @@ def _cost(scene: Scene, method: str, execution: Execution, rounds: int) -> StepC
         contenders["side by side"] = lambda: bare.side_by_side(threads)
         limits.append("side by side")
     reset_peak()
-    timings = interleaved(contenders, rounds)
+    timings = interleaved(contenders, turns)
     limit = timings.fastest(*limits)
     pushed = workload.learning_images + workload.looking_images
     return StepCost(

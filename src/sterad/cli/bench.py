@@ -14,7 +14,7 @@ from rich.table import Table
 from sterad.atomic import write_atomically
 from sterad.bench.answers import answer_timings
 from sterad.bench.growth import Growth, growths
-from sterad.bench.interleaved import Spread, Timings
+from sterad.bench.interleaved import Spread, Timings, Turns
 from sterad.bench.stages import stage_timings
 from sterad.bench.steps import StepCost, step_costs
 from sterad.bench.subject import Scene
@@ -31,6 +31,7 @@ def bench(
     full: bool = False,
     image_size: int = 32,
     rounds: int = 5,
+    seconds: float = 10.0,
     images: int = 1000,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> None:
@@ -40,21 +41,25 @@ def bench(
         method: Methods to time; all by default.
         full: A network of width 64 instead of 20, which takes about ten times as long.
         image_size: Pixels a side.
-        rounds: How often all contenders take their turns.
+        rounds: How often all contenders take their turns, at least.
+        seconds: How long they go on at least, so that short steps take more turns.
         images: Images answered to compare evaluations.
         json_file: Also write every number there.
     """
     if rounds < 1 or images < 1:
         raise SteradError(f"rounds {rounds} and images {images} must both be 1 or more")
+    if not 0 <= seconds <= 3600:
+        raise SteradError(f"seconds {seconds} is outside 0 to 3600: 10 are enough on quiet cores")
     scene, execution = Scene(image_size, width=64 if full else 20), Execution.chosen()
     settled = execution.settled(scene.input_shape)
     console.print(f"{provenance()['machine']}; {dataclasses.asdict(settled)}")
     console.print(f"images of {scene.image_size} pixels, ResNet-18 of width {scene.width}")
+    turns = Turns(rounds, seconds)
     names = [METHODS.resolve(one) for one in method] or list(METHODS)
-    steps = list(_shown(step_costs(scene, names, execution, rounds)))
-    stages = stage_timings(scene, "agd-fd", execution, rounds)
-    answers = answer_timings(scene, execution, images, rounds)
-    grown = list(growths(scene, execution, rounds))
+    steps = list(_shown(step_costs(scene, names, execution, turns)))
+    stages = stage_timings(scene, "agd-fd", execution, turns)
+    answers = answer_timings(scene, execution, images, turns)
+    grown = list(growths(scene, execution, turns))
     _print_steps(steps)
     _print_stages(stages)
     console.print(f"evaluation: {images / answers.of('sterad').median:.0f} images a second,")
