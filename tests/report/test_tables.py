@@ -122,6 +122,18 @@ def test_the_footnotes_hold_the_rule_and_the_reasons(make_record: Build) -> None
     assert metric_table(lay_out(records[:1])).footnotes == ()
 
 
+def test_runs_of_several_precisions_are_told(make_record: Build) -> None:
+    one, other = make_record("er"), make_record("scr")
+    records = [
+        dataclasses.replace(one, execution={**one.execution, "precision": "bfloat16"}),
+        other,
+    ]
+    assert (
+        "Some runs were computed in bfloat16 and float32: --precision makes them alike."
+        in metric_table(lay_out(records)).footnotes
+    )
+
+
 def test_the_upper_bound_competes_with_nobody(make_record: Build) -> None:
     records = marked(make_record, {"er": (0.5, 0.5), "joint": (0.95, 0.95), "scr": (0.7, 0.7)})
     table = metric_table(lay_out(records))

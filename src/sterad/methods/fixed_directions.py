@@ -15,7 +15,7 @@ The ablation of table 3 puts the mean of the batch's own class c in the place of
 
 What differs from the released code: the density is exact (its series fails for negative cosines),
 the projection grows when labels exceed its width, `norm_all` sums over seen classes only, and
-training is in single precision by default (there half).
+losses are in single precision whatever the encoder is computed in (there all is half).
 """
 
 from dataclasses import dataclass

@@ -48,6 +48,8 @@ class MetricTable:
     ranks: tuple[float | None, ...] = ()
     """Mean place of each row over the columns, among those that were run in all of them; empty
     where there are not two columns and two such rows."""
+    precisions: tuple[str, ...] = ()
+    """What the encoders were computed in."""
 
     def mark(self, row: int, column: int) -> str:
         """Return best, second or nothing."""
@@ -81,6 +83,9 @@ class MetricTable:
             notes.append(f"{UPPER_BOUND} is an upper bound and takes no part in the comparison.")
         if self.ranks:
             notes.append("Rank: mean place over the columns, among methods run in all of them.")
+        if len(self.precisions) > 1:
+            names = " and ".join(self.precisions)
+            notes.append(f"Some runs were computed in {names}: --precision makes them alike.")
         return tuple(notes)
 
     @property
@@ -130,7 +135,12 @@ def metric_table(layout: Layout, metric: str = HEADLINE) -> MetricTable:
         standing([_seeds(layout, row, column, metric) for row in range(len(rows))], _rises(metric))
         for column in columns
     )
-    return MetricTable(metric, layout.columns, rows, standings, _average_ranks(rows, metric))
+    cells = (layout.cell(row, column) for row in range(len(rows)) for column in columns)
+    precisions = sorted(
+        {str(one.execution.get("precision", "float32")) for cell in cells for one in cell}
+    )
+    places = _average_ranks(rows, metric)
+    return MetricTable(metric, layout.columns, rows, standings, places, tuple(precisions))
 
 
 def _rises(metric: str) -> bool:
