@@ -33,6 +33,7 @@ def bench(
     rounds: int = 5,
     seconds: float = 10.0,
     images: int = 1000,
+    precision: str | None = None,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> None:
     """Time a step of each method beside the bare network; everything is a ratio within one run.
@@ -44,17 +45,18 @@ def bench(
         rounds: How often all contenders take their turns, at least.
         seconds: How long they go on at least, so that short steps take more turns.
         images: Images answered to compare evaluations.
+        precision: float32, bfloat16 or float16; what the machine has units for by default.
         json_file: Also write every number there.
     """
     if rounds < 1 or images < 1:
         raise SteradError(f"rounds {rounds} and images {images} must both be 1 or more")
     if not 0 <= seconds <= 3600:
         raise SteradError(f"seconds {seconds} is outside 0 to 3600: 10 are enough on quiet cores")
-    scene, execution = Scene(image_size, width=64 if full else 20), Execution.chosen()
+    scene, turns = Scene(image_size, width=64 if full else 20), Turns(rounds, seconds)
+    execution = Execution.chosen(precision=precision)
     settled = execution.settled(scene.input_shape)
     console.print(f"{provenance()['machine']}; {dataclasses.asdict(settled)}")
     console.print(f"images of {scene.image_size} pixels, ResNet-18 of width {scene.width}")
-    turns = Turns(rounds, seconds)
     names = [METHODS.resolve(one) for one in method] or list(METHODS)
     steps = list(_shown(step_costs(scene, names, execution, turns)))
     stages = stage_timings(scene, "agd-fd", execution, turns)
