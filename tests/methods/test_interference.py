@@ -2,12 +2,13 @@
 
 import copy
 
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.encoders import Network, build_network
-from sterad.methods.interference import most_interfered
+from sterad.methods.interference import gradient_length, most_interfered
 
 
 def network() -> Network:
@@ -58,3 +59,18 @@ def test_nothing_is_left_of_the_step() -> None:
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
     after = [p.grad for p in model.parameters() if p.grad is not None]
     assert all(torch.equal(a, b) for a, b in zip(gradients, after, strict=True))
+
+
+def test_both_looks_have_the_precision_of_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x, y = network(), images(8), torch.arange(8) % 5
+    model.precision = torch.bfloat16
+    F.cross_entropy(model(x), y).backward()
+    seen: list[Tensor] = []
+
+    def noted(h: Tensor, z: Tensor, y: Tensor) -> Tensor:
+        seen.append(h)
+        return gradient_length(h, z, y)
+
+    monkeypatch.setattr("sterad.methods.interference.gradient_length", noted)
+    most_interfered(model, x, y, lr=0.0, n=3)
+    assert torch.equal(*seen), "a step of no length changes nothing"

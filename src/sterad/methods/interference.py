@@ -21,10 +21,11 @@ def most_interfered(network: Network, x: Tensor, y: Tensor, lr: float, n: int) -
     """
     training = network.training
     network.eval()
-    h = network.features(x)
-    before = gradient_length(h, network.head(h), y)
-    h = functional_call(network.encoder, _moved(network.encoder, lr), (x,))
-    after = gradient_length(h, functional_call(network.head, _moved(network.head, lr), (h,)), y)
+    look = _Look(network)
+    h, z = look(x)
+    before = gradient_length(h, z, y)
+    h, z = functional_call(look, _moved(look, lr), (x,))
+    after = gradient_length(h, z, y)
     network.train(training)
     return (after - before).topk(n).indices
 
@@ -39,6 +40,18 @@ def gradient_length(h: Tensor, z: Tensor, y: Tensor) -> Tensor:
     wrong = z.softmax(dim=1)
     wrong[torch.arange(len(y), device=y.device), y] -= 1
     return wrong.abs().sum(dim=1) * h.abs().sum(dim=1)
+
+
+class _Look(nn.Module):
+    """A network whose weights can be exchanged for one pass, in the precision that it has."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return h and p."""
+        return self.network.both(x)
 
 
 def _moved(module: nn.Module, lr: float) -> dict[str, Tensor]:
