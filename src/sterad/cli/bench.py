@@ -40,7 +40,7 @@ def bench(
 
     Args:
         method: Methods to time; all by default.
-        full: A network of width 64 instead of 20, which takes about ten times as long.
+        full: A network of width 64 instead of 20, which takes about three times as long.
         image_size: Pixels a side.
         rounds: How often all contenders take their turns, at least.
         seconds: How long they go on at least, so that short steps take more turns.
