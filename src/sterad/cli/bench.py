@@ -55,6 +55,7 @@ def bench(
     scene, turns = Scene(image_size, width=64 if full else 20), Turns(rounds, seconds)
     execution = Execution.chosen(precision=precision)
     settled = execution.settled(scene.input_shape)
+    execution = dataclasses.replace(execution, precision=settled.precision)  # at any size of images
     console.print(f"{provenance()['machine']}; {dataclasses.asdict(settled)}")
     console.print(f"images of {scene.image_size} pixels, ResNet-18 of width {scene.width}")
     names = [METHODS.resolve(one) for one in method] or list(METHODS)
