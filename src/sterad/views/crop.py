@@ -64,6 +64,7 @@ def resized_crop(x: Tensor, boxes: Boxes, mirror: Tensor | None = None) -> Tenso
     n, c, h, w = x.shape
     bottom, left, right = boxes.top + boxes.height - 1, boxes.left, boxes.left + boxes.width - 1
     if mirror is not None:
+        mirror = placed(mirror, left.device)
         left, right = torch.where(mirror, right, left), torch.where(mirror, left, right)
     rows = interpolation(placed(boxes.top, x.device), placed(bottom, x.device), h, x.dtype)
     columns = interpolation(placed(left, x.device), placed(right, x.device), w, x.dtype)
