@@ -106,7 +106,7 @@ def share(threads: int, contender: Contender, first: Contender) -> float:
     return statistics.median(mine / time for time, mine in pairs)
 
 
-def plain(milliseconds: float) -> str:
+def written(milliseconds: float) -> str:
     """Return milliseconds with three digits, or all of them before the point."""
     return f"{milliseconds:,.0f}" if milliseconds >= 100 else f"{milliseconds:.3g}"
 
@@ -118,8 +118,8 @@ def line(network: str, threads: int, contender: Contender, first: Contender) -> 
     cells = (
         f"{network}, {threads} thread{'s' * (threads > 1)}",
         contender.name,
-        plain(median),
-        f"{plain(low)} to {plain(high)}",
+        written(median),
+        f"{written(low)} to {written(high)}",
         f"{share(threads, contender, first):.2f} of it" if beside else "",
     )
     return f"| {' | '.join(cells)} |"

@@ -26,8 +26,8 @@ def stage_timings(scene: Scene, method: str, execution: Execution, turns: Turns)
     z = torch.nn.functional.normalize(torch.randn(len(labels), learner.network.outputs))
 
     def loss() -> None:
-        joined = z.clone().requires_grad_()  # in a step too, the outputs have just been joined
-        torch.autograd.grad(learner.objective(joined, labels), joined)
+        fresh = z.clone().requires_grad_()  # in a step too, the outputs have just been joined
+        torch.autograd.grad(learner.objective(fresh, labels), fresh)
 
     large = Scene(image_size=64, memory=10_000, encoder="flatten")
     many, some = large.after(100_000, execution), large.batch(seed=1)
