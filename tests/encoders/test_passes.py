@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from sterad.encoders import Network, build_network
+from sterad.encoders.norm import BatchNorm
 from sterad.encoders.passes import Passes
 
 State = dict[str, Tensor]
@@ -89,6 +90,19 @@ def test_a_head_that_has_grown_is_noticed() -> None:
     z.sum().backward()
     assert z.shape == (20, 11)
     assert all(weight.grad is not None for weight in made.head.parameters())
+
+
+@pytest.mark.parametrize("momenta", [(0.1, 0.3), (None, 0.1)])
+def test_statistics_follow_layers_by_their_momenta(momenta: tuple[float | None, ...]) -> None:
+    made = network()
+    for index, layer in enumerate(one for one in made.modules() if isinstance(one, BatchNorm)):
+        layer.momentum = momenta[index % 2]
+    twin = copy.deepcopy(made)
+    for _ in range(2):
+        Passes(2)(made, shown())
+        for x in shown():
+            twin(x)
+    same(dict(made.named_buffers()), dict(twin.named_buffers()), exact=False)
 
 
 def test_a_single_image_is_normalised_by_what_came_before() -> None:

@@ -38,9 +38,11 @@ class Passes:
 
     def __call__(self, network: Network, shown: Sequence[Tensor], unit: bool = False) -> Tensor:
         """Return the outputs of all passes, one below the other: (n · passes, outputs)."""
-        if min(map(len, shown)) == 1:  # a single image may be normalised by the running statistics
-            return torch.cat([network(x, unit=unit) for x in shown])
         replicas, learning = self._replicas(network, len(shown)), torch.is_grad_enabled()
+        # A single image may be normalised by the running statistics, and a layer without momentum
+        # follows by how many passes came before: those have to wait for each other.
+        if min(map(len, shown)) == 1 or None in self.shared.momenta:
+            return torch.cat([network(x, unit=unit) for x in shown])
 
         def forward(replica: _Normed, x: Tensor) -> Tensor:
             with torch.set_grad_enabled(learning):  # each thread has a switch of its own
@@ -66,7 +68,7 @@ class Passes:
         return list(self.pool.map(act, *arguments))
 
     def _replicas(self, network: Network, count: int) -> list["_Normed"]:
-        """Return replicas in the network's mode whose running statistics are zero."""
+        """Return replicas in the network's mode."""
         weights = list(network.parameters())
         if [*map(id, weights)] != [*map(id, self.weights)]:  # another network, or a grown head
             self.weights, self.replicas, self.shared = weights, [], _Normed(network)
@@ -75,13 +77,14 @@ class Passes:
             replica.counts = False
             if network.compiles:
                 replica.compile_encoder()
-            self.replicas.append(_Normed(replica))
+            normed = _Normed(replica)
+            for layer in normed.layers:
+                layer.momentum = 1.0  # what stays is the statistic of the last pass alone
+            self.replicas.append(normed)
         for one in self.replicas[:count]:
             one.network.sizes = network.sizes
             if one.network.training != network.training:
                 one.network.train(network.training)
-            if one.statistics:
-                torch._foreach_zero_(one.statistics)
         return self.replicas[:count]
 
 
@@ -90,25 +93,22 @@ class _Normed:
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self.layers = [one for one in network.modules() if isinstance(one, nn.BatchNorm2d)]
-        pairs = ((one.running_mean, one.running_var) for one in self.layers)
-        self.statistics = [value for pair in pairs for value in pair if value is not None]
-        counts = (one.num_batches_tracked for one in self.layers)
-        self.counts = [count for count in counts if count is not None]
+        layers = [one for one in network.modules() if isinstance(one, nn.BatchNorm2d)]
+        self.layers = [one for one in layers if one.track_running_stats]
+        buffers = [dict(one.named_buffers(recurse=False)) for one in self.layers]
+        self.statistics = [one[name] for one in buffers for name in ("running_mean", "running_var")]
+        self.momenta = [one.momentum for one in self.layers for _ in ("mean", "variance")]
+        self.counts = [one["num_batches_tracked"] for one in buffers]
 
     def follow(self, replicas: Sequence["_Normed"]) -> None:
-        """Let the running statistics follow each pass in turn.
-
-        A replica began at 0, so it holds momentum · statistic: what a pass adds to
-        (1 - momentum) · running.
-        """
-        if not self.statistics:
-            return
-        kept = [1 - (layer.momentum or 0.0) for layer in self.layers for _ in ("mean", "variance")]
-        for replica in replicas:
-            torch._foreach_mul_(self.statistics, kept)
-            torch._foreach_add_(self.statistics, replica.statistics)
-        torch._foreach_add_(self.counts, len(replicas))
+        """Let the running statistics follow those of each pass in turn."""
+        for momentum in {one for one in self.momenta if one is not None}:
+            at = [index for index, one in enumerate(self.momenta) if one == momentum]
+            mine, *passed = ([one.statistics[i] for i in at] for one in (self, *replicas))
+            for statistics in passed:
+                torch._foreach_lerp_(mine, statistics, momentum)
+        if self.counts:
+            torch._foreach_add_(self.counts, len(replicas))
 
 
 class _Join(torch.autograd.Function):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -46,8 +47,7 @@ def posterior_loss(
     >>> bool((loss - cross_entropy(5 * z[:, :2], labels, reduction="sum")).abs() < 1e-5)
     True
     """
-    classes, targets = _targets(labels, classes)
-    _require_directions(classes, z, directions)
+    classes, targets = _targets(labels, classes, _directions(z, directions))
     classes, targets = placed(classes, z.device), placed(targets, z.device)
     if directions is None:
         cosines = z.index_select(1, classes)
@@ -71,8 +71,8 @@ def posterior_loss_of_scores(
     >>> round(posterior_loss_of_scores(torch.zeros(2, 3), torch.tensor([0, 2])).item(), 4)
     1.3863
     """
-    classes, targets = _targets(labels, classes)
-    _require_room(classes, scores.shape[1], "scores have", "a column for every class")
+    columns = scores.shape[1], "scores have", "a column for every class"
+    classes, targets = _targets(labels, classes, columns)
     classes, targets = placed(classes, scores.device), placed(targets, scores.device)
     return _cross_entropy(scores.index_select(1, classes), targets, log_priors, reduction)
 
@@ -92,7 +92,7 @@ def likelihood_loss(
     >>> round(loss.item(), 6)
     -15.86778
     """
-    _require_directions(_targets(labels, None)[0], z, directions)
+    _require(labels.cpu().numpy(), _directions(z, directions))
     labels = placed(labels, z.device)
     if directions is None:
         cosines = z.gather(1, labels.unsqueeze(1)).squeeze(1)
@@ -104,13 +104,28 @@ def likelihood_loss(
     return losses.sum() if reduction == "sum" else losses.mean()
 
 
-def _targets(labels: Tensor, classes: Tensor | None) -> tuple[Tensor, Tensor]:
+Room = tuple[int, str, str]
+"""How many classes can be told apart, in which words, and what to do about more."""
+
+
+def _directions(z: Tensor, directions: Tensor | None) -> Room:
+    if directions is None:
+        return z.shape[1], "the standard basis has", "a wider projection"
+    return len(directions), "there are", "a row of `directions` for every class"
+
+
+def _targets(labels: Tensor, classes: Tensor | None, room: Room) -> tuple[Tensor, Tensor]:
     """Return the sorted classes of the denominator and the position of each label in them."""
     asked = labels.cpu().numpy()
     if classes is None:
-        found, positions = np.unique(asked, return_inverse=True)
-        return torch.from_numpy(found), torch.from_numpy(positions)
+        _require(asked, room)
+        # A table, which takes a third of the time of sorting.
+        found = np.bincount(asked).nonzero()[0]
+        places = np.zeros(room[0], np.int64)
+        places[found] = np.arange(len(found))
+        return torch.from_numpy(found), torch.from_numpy(places[asked])
     known = classes.cpu().numpy()
+    _require(known, room)
     positions = np.searchsorted(known, asked).clip(max=len(known) - 1)
     missing = known[positions] != asked
     if missing.any():
@@ -121,23 +136,15 @@ def _targets(labels: Tensor, classes: Tensor | None) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(known), torch.from_numpy(positions)
 
 
-def _require_directions(classes: Tensor, z: Tensor, directions: Tensor | None) -> None:
-    if directions is None:
-        _require_room(classes, z.shape[1], "the standard basis has", "a wider projection")
-    else:
-        _require_room(
-            classes, len(directions), "there are", "a row of `directions` for every class"
-        )
-
-
-def _require_room(classes: Tensor, room: int, have: str, remedy: str) -> None:
-    if not len(classes):
+def _require(labels: npt.NDArray[np.int64], room: Room) -> None:
+    """Refuse labels that have no direction."""
+    if not len(labels):
         return
-    low, high = classes.numpy()[[0, -1]]
-    if low < 0 or high >= room:
+    (count, have, remedy), low, high = room, labels.min(), labels.max()
+    if low < 0 or high >= count:
         raise SteradError(
-            f"the label {low if low < 0 else high} has no direction, as {have} {room} "
-            f"(0 to {room - 1}): use {remedy}"
+            f"the label {low if low < 0 else high} has no direction, as {have} {count} "
+            f"(0 to {count - 1}): use {remedy}"
         )
 
 

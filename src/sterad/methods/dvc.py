@@ -30,6 +30,7 @@ from sterad.errors import SteradError
 from sterad.losses.dual_view import dual_view_loss
 from sterad.methods.interference import most_interfered
 from sterad.methods.learner import METHODS
+from sterad.methods.optimisers import drop_gradients
 from sterad.methods.replay import Replay, ReplayConfig
 from sterad.seeds import lent
 from sterad.streams import Batch
@@ -76,7 +77,7 @@ class DVC(Replay):
 
     def retrieve(self, batch: Batch) -> Batch:
         """Leave the gradient of the stream batch, and return what a step against it harms most."""
-        self.optimiser.zero_grad(set_to_none=True)
+        drop_gradients(self.optimiser)
         loss = self.consistency(batch)
         self.scaler.scale(loss).backward()
         self.streamed = loss.detach()

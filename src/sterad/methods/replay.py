@@ -19,7 +19,7 @@ from sterad.memory import Memory, Reservoir
 from sterad.methods.answering import Answering
 from sterad.methods.boundaries import BoundaryConfig, TaskCounter
 from sterad.methods.learner import check_batch
-from sterad.methods.optimisers import OptimiserConfig, make_optimiser
+from sterad.methods.optimisers import OptimiserConfig, drop_gradients, make_optimiser
 from sterad.methods.problem import Problem
 from sterad.methods.teacher import Teacher, TeacherConfig, distillation
 from sterad.placing import AS_IT_IS, placed
@@ -146,7 +146,7 @@ class Replay(Answering):
 
     def step(self, loss: Tensor) -> None:
         """Move the weights against the gradient of `loss`, and let the teacher follow."""
-        self.optimiser.zero_grad()
+        drop_gradients(self.optimiser)
         self.scaler.scale(loss).backward()
         self.descend()
 
