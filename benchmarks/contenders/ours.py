@@ -35,12 +35,12 @@ VALUES = {"er": {"recipe": "partial", **SGD}, "agd-fd": {}}
 def ready(name: str) -> Callable[[int], tuple[float, float]]:
     """Fill the memory and return the loop."""
     chosen = Execution.chosen("cpu", torch.get_num_threads(), os.environ.get("PRECISION"))
-    execution = chosen.settled(SHAPE)
+    encoder, width = ENCODERS[name]
+    execution = chosen.settled(SHAPE, width)
     execution.apply()
     images, labels = pixels()
     dataset = Dataset.from_arrays(images, labels, images[:1], labels[:1], flip=True)
     stream = Iid(tasks=1, batch_size=BATCH).open(dataset, seed=0)
-    encoder, width = ENCODERS[name]
     method = METHODS[sys.argv[3]]
     learner = method(
         method.Config(memory_batch=MEMORY_BATCH, **VALUES[sys.argv[3]]),

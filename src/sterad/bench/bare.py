@@ -1,18 +1,20 @@
 """The bare network: forward, backward and optimiser on a workload, and nothing else.
 
-The least that a method can cost. Its passes go one after the other with all threads inside each, or
-side by side with a thread each, whichever the machine does faster.
+The least that a method can cost. Its passes go one after the other with all threads inside each, as
+they are or compiled, or side by side with a thread each, whichever the machine does fastest.
 """
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from sterad.bench.workload import Pass, Workload
 from sterad.encoders import Network
+from sterad.encoders.network import OFTEN
 from sterad.methods.optimisers import OptimiserConfig, make_optimiser
 
 
@@ -25,10 +27,17 @@ class Bare:
         """Copy the network; images: as many placed ones as the largest pass has."""
         self.network = deepcopy(network).train()
         self.weights = [one for one in self.network.parameters() if one.requires_grad]
-        self.optimiser = make_optimiser(config, self.weights)
+        self.config, self.optimiser = config, make_optimiser(config, self.weights)
         self.workload, self.images = workload, images
         self.pool: ThreadPoolExecutor | None = None
         self.replicas: list[Network] = []
+
+    def compiled(self) -> Self:
+        """Return another one, whose network is compiled for each of its passes."""
+        other = type(self)(self.network, self.config, self.workload, self.images)
+        other.network.compile_encoder()
+        expect(other.network, self.workload)
+        return other
 
     def in_turn(self) -> None:
         """Push the passes one after the other."""
@@ -72,3 +81,8 @@ class Bare:
                 torch._foreach_add_(total, grads)
         for weight, grad in zip(self.weights, total or [], strict=False):
             weight.grad = grad
+
+
+def expect(network: Network, workload: Workload) -> None:
+    """Let a network that compiles what comes often know that these passes do."""
+    network.sizes.update({one.images: OFTEN for step in workload.steps for one in step})

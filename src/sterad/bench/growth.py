@@ -28,7 +28,7 @@ class Growth:
 
 def growths(scene: Scene, execution: Execution, turns: Turns) -> Iterator[Growth]:
     """Yield how a step of ER grows with the stream, the memory, the classes and the images."""
-    thin = replace(scene, encoder="flatten")
+    thin, execution = replace(scene, encoder="flatten"), replace(execution, compile=False)
 
     def after(steps: int) -> Replay:
         return thin.after(steps * thin.batch_size, execution)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sterad.bench.bare import Bare
+from sterad.bench.bare import Bare, expect
 from sterad.bench.interleaved import Spread, Turns, interleaved
 from sterad.bench.subject import Scene
 from sterad.bench.workload import workload_of
@@ -45,6 +45,7 @@ def _cost(scene: Scene, method: str, execution: Execution, turns: Turns) -> Step
     learner = scene.learner(method, execution)
     assert isinstance(learner, Replay)
     act = scene.act(learner)
+    learner.network.sizes.clear()
     workload = workload_of(act)
     most = max(one.images for step in workload.steps for one in step)
     images = learner.place(scene.batch(most).x)
@@ -54,6 +55,10 @@ def _cost(scene: Scene, method: str, execution: Execution, turns: Turns) -> Step
     if threads > 1 and max(map(len, workload.steps)) > 1:
         contenders["side by side"] = lambda: bare.side_by_side(threads)
         limits.append("side by side")
+    if learner.network.sizes:  # passes that go alone, where those are compiled
+        expect(learner.network, workload)
+        contenders["compiled"] = bare.compiled().in_turn
+        limits.append("compiled")
     reset_peak()
     timings = interleaved(contenders, turns)
     limit = timings.fastest(*limits)

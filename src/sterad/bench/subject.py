@@ -11,6 +11,9 @@ from sterad.methods.from_scratch import FromScratch
 from sterad.methods.replay import Replay
 from sterad.streams import Batch
 
+STEPS = 10_000
+"""Steps of the run that a subject is in the middle of, as many as the paper's longest has: what
+pays in the long run is on."""
 FILLED = 200
 """Images that the memory holds before anything is timed, more than any method asks for."""
 
@@ -38,9 +41,13 @@ class Scene:
         bytes_ = torch.randint(0, 256, (count, *self.input_shape), generator=rng)
         return Batch(bytes_ / 255, torch.randint(0, self.classes, (count,), generator=rng))
 
+    def settled(self, execution: Execution) -> Execution:
+        """Return the execution with all that suits a long run of this scene."""
+        return execution.settled(self.input_shape, self.width, STEPS)
+
     def learner(self, method: str, execution: Execution) -> Learner:
         """Return a method that has met one large batch."""
-        settled = execution.settled(self.input_shape)
+        settled = self.settled(execution)
         settled.apply()
         problem = Problem(
             input_shape=self.input_shape,
@@ -53,6 +60,7 @@ class Scene:
             channels_last=settled.memory_format == "channels_last",
             view_threads=settled.view_threads or 1,
             precision=settled.precision or "float32",
+            compile=bool(settled.compile),
         )
         kind = METHODS[method]
         learner = kind(kind.Config(), problem)

@@ -91,5 +91,22 @@ def _run(name: str, arguments: list[str]) -> int:
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise SteradError(f"unknown command {name!r}: {hint}known are {', '.join(COMMANDS)}")
     command = importlib.import_module(f"sterad.cli.{name}")
-    code: int = command.main(arguments)
+    code: int = command.main(_spelt_out(arguments))
     return code
+
+
+def _spelt_out(arguments: list[str]) -> list[str]:
+    """Return the words with True or False after a switch that without them is left to the machine.
+
+    >>> _spelt_out(["er", "--no-compile"]), _spelt_out(["--compile", "--seed", "1"])
+    (['er', '--compile', 'False'], ['--compile', 'True', '--seed', '1'])
+    """
+    words: list[str] = []
+    for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
+        if word == "--no-compile":
+            words += ["--compile", "False"]
+        elif word == "--compile" and after not in ("True", "False", "None"):
+            words += ["--compile", "True"]
+        else:
+            words.append(word)
+    return words

@@ -34,6 +34,7 @@ def bench(
     seconds: float = 10.0,
     images: int = 1000,
     precision: str | None = None,
+    compile: bool | None = None,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> None:
     """Time a step of each method beside the bare network; everything is a ratio within one run.
@@ -46,6 +47,7 @@ def bench(
         seconds: How long they go on at least, so that short steps take more turns.
         images: Images answered to compare evaluations.
         precision: float32, bfloat16 or float16; what the machine has units for by default.
+        compile: --compile or --no-compile single passes; by default as a run of 10,000 steps does.
         json_file: Also write every number there.
     """
     if rounds < 1 or images < 1:
@@ -53,8 +55,8 @@ def bench(
     if not 0 <= seconds <= 3600:
         raise SteradError(f"seconds {seconds} is outside 0 to 3600: 10 are enough on quiet cores")
     scene, turns = Scene(image_size, width=64 if full else 20), Turns(rounds, seconds)
-    execution = Execution.chosen(precision=precision)
-    settled = execution.settled(scene.input_shape)
+    execution = Execution.chosen(precision=precision, compile=compile)
+    settled = scene.settled(execution)
     execution = dataclasses.replace(execution, precision=settled.precision)  # at any size of images
     console.print(f"{provenance()['machine']}; {dataclasses.asdict(settled)}")
     console.print(f"images of {scene.image_size} pixels, ResNet-18 of width {scene.width}")

@@ -20,7 +20,8 @@ class Machine:
     precision: str | None = None
     """float32, bfloat16 or float16; what the device has units for by default."""
     compile: bool | None = None
-    """Let torch compile the network; by default on a graphics card, for long runs."""
+    """--compile lets torch compile single passes of the encoder, --no-compile does not; by default
+    it does where a run is so long that it earns the time back."""
     keeps_memory: bool = True
     """Keep freed memory for the next step, where the allocator can."""
 

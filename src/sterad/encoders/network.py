@@ -66,6 +66,11 @@ class Network(nn.Module):
         self.encoder.compile(dynamic=False)
 
     @property
+    def convolves(self) -> bool:
+        """Whether the encoder has a convolution."""
+        return any(isinstance(layer, nn.Conv2d) for layer in self.encoder.modules())
+
+    @property
     def compiles(self) -> bool:
         """Whether `compile_encoder` was called; a copy forgets it."""
         return self.encoder._compiled_call_impl is not None

@@ -49,7 +49,7 @@ class Passes:
                 out: Tensor = replica.network(x, unit=unit)
                 return out
 
-        if network.compiles and network.training:
+        if self._compiles(network) and network.training:
             network.sizes.update(map(len, shown))
         outputs = self.map(forward, replicas, shown)
         if network.training:
@@ -67,6 +67,10 @@ class Passes:
             return list(map(act, *arguments))
         return list(self.pool.map(act, *arguments))
 
+    def _compiles(self, network: Network) -> bool:
+        """Return whether passes are compiled: side by side they gain nothing by it, measured."""
+        return network.compiles and self.pool is None
+
     def _replicas(self, network: Network, count: int) -> list["_Normed"]:
         """Return replicas in the network's mode."""
         weights = list(network.parameters())
@@ -75,7 +79,7 @@ class Passes:
         while len(self.replicas) < count:
             replica = deepcopy(network, {id(weight): weight for weight in weights})
             replica.counts = False
-            if network.compiles:
+            if self._compiles(network):
                 replica.compile_encoder()
             normed = _Normed(replica)
             for layer in normed.layers:

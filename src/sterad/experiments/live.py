@@ -32,13 +32,14 @@ class LiveSession(Session):
             raise SteradError("the feed ended before its first batch: give at least one")
         shape = tuple(first.x.shape[1:])
         protocol = config.protocol
-        settled = execution.settled(shape)
+        width = protocol.width or config.dataset.fields.defaults().width
+        settled = execution.settled(shape, width)
         problem = Problem(
             input_shape=shape,
             classes=None,
             memory=protocol.memory,
             encoder=protocol.encoder if len(shape) == 3 else "mlp",
-            width=protocol.width or config.dataset.fields.defaults().width,
+            width=width,
             seed=protocol.seed,
             device=execution.device,
             channels_last=execution.memory_format == "channels_last",

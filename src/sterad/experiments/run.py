@@ -60,7 +60,8 @@ def run(
         execution = build(Execution, {"view_threads": 1} | kept["execution"])
     execution = execution or Execution.chosen()
     session = _prepared(config, execution, feed)  # what is refused here leaves no trace on disk
-    execution = execution.settled(session.learner.problem.input_shape, session.total_steps)
+    problem = session.learner.problem
+    execution = execution.settled(problem.input_shape, problem.width, session.total_steps)
     execution.apply()
     with place.locked():
         if (finished := place.read_record()) is not None:
@@ -94,15 +95,17 @@ def prepare(config: RunConfig, execution: Execution) -> Session:
     """Return a session at its beginning: dataset loaded, stream ordered, network initialised."""
     dataset = held_out(config.dataset.fields.load(), config.protocol.validation)
     width = config.protocol.width
+    if width is None:
+        width = config.dataset.fields.defaults().width
     stream: Stream = config.stream.fields.open(dataset, config.protocol.seed)
-    settled = execution.settled(dataset.input_shape, len(stream))
+    settled = execution.settled(dataset.input_shape, width, len(stream))
     problem = Problem(
         input_shape=dataset.input_shape,
         classes=dataset.classes,
         memory=config.protocol.memory,
         flip=dataset.flip,
         encoder=config.protocol.encoder,
-        width=config.dataset.fields.defaults().width if width is None else width,
+        width=width,
         seed=config.protocol.seed,
         device=execution.device,
         announced=bool(stream.boundary_steps),

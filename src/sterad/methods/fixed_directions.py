@@ -19,6 +19,7 @@ losses are in single precision whatever the encoder is computed in (there all is
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal
 
 import torch.nn.functional as F
@@ -29,7 +30,7 @@ from sterad.losses.posterior import Reduction, likelihood_loss, posterior_loss
 from sterad.methods.head_retraining import HeadRetraining, HeadRetrainingConfig
 from sterad.methods.learner import check_positive
 from sterad.methods.problem import Problem
-from sterad.sphere import MeanForm, SphericalLaw, kernel, moving_means
+from sterad.sphere import LogKernel, MeanForm, SphericalLaw, kernel, moving_means
 from sterad.streams import Batch
 
 MOVING: dict[str, MeanForm] = {"moving": "direction", "moving-mean": "mean"}
@@ -100,10 +101,16 @@ class FixedDirections(HeadRetraining):
         classes = self.seen if self.config.norm_all else None
         return posterior_loss(z, labels, log_density, means, classes, reduction=reduction)
 
-    def log_density(self, cosine: Tensor) -> Tensor:
-        """Return the law's log-density at a cosine from the direction."""
+    @cached_property
+    def log_density(self) -> LogKernel:
+        """The law's log-density as a function of the cosine with a direction."""
         concentration = self.law.concentration_of(self.config.variance)
-        return kernel(self.law, concentration, self.network.outputs)(cosine)
+        return kernel(self.law, concentration, self.network.outputs)
+
+    def widen(self, outputs: int) -> None:
+        """Grow the projection, and with it the dimension of the law."""
+        super().widen(outputs)
+        self.__dict__.pop("log_density", None)
 
     def distance(self, taught: Tensor, learnt: Tensor) -> Tensor:
         """Return the distance of the posteriors over seen classes."""

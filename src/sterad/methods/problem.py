@@ -28,4 +28,4 @@ class Problem:
     precision: str = "float32"
     """What the network computes in: part of the execution as well."""
     compile: bool = False
-    """Whether torch compiles the encoder before its first pass: part of the execution as well."""
+    """Whether torch compiles what goes through the encoder often: part of the execution as well."""

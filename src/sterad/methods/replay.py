@@ -114,7 +114,8 @@ class Replay(Answering):
         if problem.channels_last and problem.width >= NARROW:
             network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         network.precision = getattr(torch, problem.precision)
-        if problem.compile and problem.width >= NARROW:  # the compiler puts channels last by itself
+        # The compiler puts channels last by itself; without convolutions it has nothing to gain.
+        if problem.compile and problem.width >= NARROW and network.convolves:
             network.compile_encoder()
         return network
 
