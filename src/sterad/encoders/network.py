@@ -1,5 +1,6 @@
 """The network: an encoder and the head on it."""
 
+import inspect
 from collections import Counter
 from collections.abc import Callable
 
@@ -17,6 +18,8 @@ channels last, writes beyond its memory for fewer than 8 channels with AVX2 and 
 AVX-512, https://github.com/uxlfoundation/oneDNN/issues/6035 (torch 2.13)."""
 OFTEN = 32
 """Passes of one number of images after which the encoder is compiled for that number."""
+NUMBERS = 256
+"""Numbers of images, widths and modes that one process compiles encoders for; torch stops at 8."""
 
 
 class Network(nn.Module):
@@ -63,7 +66,10 @@ class Network(nn.Module):
         those are not worth a minute each. What was counted says what is compiled, so whoever goes
         on from a state that has it goes on with the same bits.
         """
-        self.encoder.compile(dynamic=False)
+        known = inspect.signature(torch.compile).parameters
+        # Beyond its limit torch goes on without compiling, and bits would hang on what came before.
+        limit = {"recompile_limit": NUMBERS} if "recompile_limit" in known else {}
+        self.encoder.compile(dynamic=False, **limit)
 
     @property
     def convolves(self) -> bool:
