@@ -110,21 +110,35 @@ def mirrored_crop(x: Tensor, offsets: Tensor, pad: int, chosen: Tensor) -> Tenso
     """
     if x.device.type != "cpu" or x.dtype != torch.float32 or not x.is_contiguous():
         return flip(padded_crop(x, offsets, pad), chosen)
-    out, (h, w) = torch.zeros_like(x), x.shape[2:]
-    moves = zip((offsets - pad).tolist(), chosen.tolist(), strict=True)
-    for image, view, ((down, right), mirror) in zip(x.numpy(), out.numpy(), moves, strict=True):
-        to, kept = _moved(down, right, mirror, h, w)
+    out, moves = torch.zeros_like(x), _moves(pad, *x.shape[2:])
+    drawn = zip(offsets.tolist(), chosen.tolist(), strict=True)
+    for image, view, ((down, right), mirror) in zip(x.numpy(), out.numpy(), drawn, strict=True):
+        to, kept = moves[down][right][mirror]
         view[to] = image[kept]
     return out
 
 
+Slices = tuple[slice, slice, slice]
+
+
 @cache
-def _moved(
-    down: int, right: int, mirror: bool, h: int, w: int
-) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """Return where what stays of an image comes to lie, and what that is."""
-    (rows, to_rows), (columns, to_columns) = _kept(down, h, False), _kept(right, w, mirror)
-    return (slice(None), to_rows, to_columns), (slice(None), rows, columns)
+def _moves(pad: int, h: int, w: int) -> list[list[list[tuple[Slices, Slices]]]]:
+    """Return where what stays of an image comes to lie, and what that is.
+
+    By the offsets down and right, and by whether it is mirrored.
+    """
+    rows = [_kept(down, h, False) for down in range(-pad, pad + 1)]
+    columns = [
+        [_kept(right, w, mirror) for mirror in (False, True)] for right in range(-pad, pad + 1)
+    ]
+    every = slice(None)
+    return [
+        [
+            [((every, to_row, to_column), (every, row, column)) for column, to_column in pair]
+            for pair in columns
+        ]
+        for row, to_row in rows
+    ]
 
 
 def _kept(move: int, size: int, mirror: bool) -> tuple[slice, slice]:
