@@ -36,25 +36,29 @@ def stage_timings(scene: Scene, method: str, execution: Execution, turns: Turns)
         "views": lambda: learner.shown(placed),
         "memory": lambda: memory(learner, batch),
         "memory of 10,000 images of 64 pixels": lambda: memory(many, some),
-        "optimiser": learner.descend,
         "checks": lambda: learner.admit(batch),
     }
-    loss = LossWatch(learner)
+    inside = Inside(learner)
     timings = interleaved(acts, turns)
-    return Timings({**timings.seconds, "loss": loss.seconds[-len(timings.seconds["step"]) :]})
+    last = slice(-len(timings.seconds["step"]), None)
+    watched = {"loss": inside.loss[last], "optimiser": inside.optimiser[last]}
+    return Timings({**timings.seconds, **watched})
 
 
-class LossWatch:
-    """The seconds that the loss takes within each step, there and back.
+class Inside:
+    """The seconds that the loss, there and back, and the optimiser take within each step.
 
-    Alone it would start a backward pass of its own, and find other caches than a step leaves.
+    Alone they would start a backward pass of their own, and find other caches than a step leaves.
     """
 
     def __init__(self, learner: FixedDirections) -> None:
-        """Stand between a learner and its objective."""
+        """Stand between a learner and its objective, and around its optimiser."""
         self.objective: Callable[..., Tensor] = learner.objective
-        self.seconds: list[float] = []
+        self.loss: list[float] = []
+        self.optimiser: list[float] = []
         self.began = self.spent = 0.0
+        learner.optimiser.register_step_pre_hook(self.sets_out)
+        learner.optimiser.register_step_post_hook(self.has_stepped)
         setattr(learner, "objective", self.watched)  # noqa: B010 - a method, for mypy not to be set
 
     def watched(self, z: Tensor, *rest: Any) -> Tensor:
@@ -66,10 +70,14 @@ class LossWatch:
         z.register_hook(self.arrives)
         return loss
 
-    def sets_out(self, _: Tensor) -> None:
-        """Begin to time the way back."""
+    def sets_out(self, *_: object) -> None:
+        """Begin to time the way back, or a step of the optimiser."""
         self.began = time.perf_counter()
 
     def arrives(self, _: Tensor) -> None:
         """Add the way back to the way there."""
-        self.seconds.append(self.spent + time.perf_counter() - self.began)
+        self.loss.append(self.spent + time.perf_counter() - self.began)
+
+    def has_stepped(self, *_: object) -> None:
+        """Note how long the optimiser took."""
+        self.optimiser.append(time.perf_counter() - self.began)

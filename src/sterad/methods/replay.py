@@ -113,7 +113,8 @@ class Replay(Answering):
         ).to(problem.device)
         if problem.channels_last and problem.width >= NARROW:
             network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        network.precision = getattr(torch, problem.precision)
+        if any(True for _ in network.encoder.parameters()):  # pixels as they are need no precision
+            network.precision = getattr(torch, problem.precision)
         # The compiler puts channels last by itself; without convolutions it has nothing to gain.
         if problem.compile and problem.width >= NARROW and network.convolves:
             network.compile_encoder()
@@ -158,6 +159,7 @@ class Replay(Answering):
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip)
         self.scaler.step(self.optimiser)
         self.scaler.update()
+        drop_gradients(self.optimiser)  # what comes next finds their memory in the caches
         if self.teacher is not None:
             self.teacher.follow(self.network)
 

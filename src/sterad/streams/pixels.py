@@ -10,7 +10,10 @@ def to_unit(inputs: Tensor) -> Tensor:
     >>> to_unit(torch.tensor([0, 51, 255], dtype=torch.uint8))
     tensor([0.0000, 0.2000, 1.0000])
     """
-    return inputs.float().div_(255) if inputs.dtype == torch.uint8 else inputs
+    if inputs.dtype != torch.uint8:
+        return inputs
+    # By a tensor, not a number: then one pass converts and divides, to float32 whatever is usual.
+    return inputs / torch.tensor(255.0, dtype=torch.float32)
 
 
 def to_bytes(images: Tensor) -> Tensor:
