@@ -11,18 +11,20 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 
 @pytest.fixture
-def _compiler() -> Iterator[None]:
-    """Let a test compile, if that can be done here, and leave torch as it was.
-
-    Torch stops checking what laws are given, everywhere, as soon as anything is compiled.
-    """
+def _torch_as_it_was() -> Iterator[None]:
+    """Undo what compiling does: torch stops checking what laws are given, everywhere."""
     import torch._dynamo.utils
     from torch.distributions import Distribution
 
-    if not (shutil.which("g++") or shutil.which("clang++")):
-        pytest.skip("torch.compile needs a C++ compiler and none is installed")
     before = Distribution._validate_args
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     yield
     Distribution.set_default_validate_args(before)
+
+
+@pytest.fixture
+def _compiler(_torch_as_it_was: None) -> None:
+    """Let a test compile, if that can be done here."""
+    if not (shutil.which("g++") or shutil.which("clang++")):
+        pytest.skip("torch.compile needs a C++ compiler and none is installed")

@@ -11,7 +11,10 @@ from sterad.methods import METHODS, Learner, Problem
 from sterad.streams import Batch
 
 VIEWS = 6
-pytestmark = pytest.mark.filterwarnings("ignore")  # torch's own, about its own internals
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # torch's own, about its own internals
+    pytest.mark.usefixtures("_torch_as_it_was"),
+]
 
 
 def learner(compiled: bool, view_threads: int = 1, encoder: str = "resnet18") -> Learner:
