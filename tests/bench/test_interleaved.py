@@ -23,6 +23,7 @@ def test_ratios_are_taken_within_a_round() -> None:
     # The second round was three times as slow for both: the ratio does not see it.
     timings = Timings({"step": [2.0, 6.0], "limit": [1.0, 3.0]})
     assert timings.ratio("step", "limit") == Spread(2.0, 2.0, 2.0)
+    assert timings.above("step", "limit") == Spread(2.0, 1.5, 2.5)
     assert timings.fastest("step", "limit") == "limit"
 
 

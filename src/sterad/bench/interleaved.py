@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 
@@ -49,8 +49,14 @@ class Timings:
 
     def ratio(self, name: str, other: str) -> Spread:
         """Return how many times as long as `other` one took, compared within each round."""
-        pairs = zip(self.seconds[name], self.seconds[other], strict=True)
-        return Spread.of([one / two for one, two in pairs])
+        return Spread.of([one / two for one, two in self._pairs(name, other)])
+
+    def above(self, name: str, other: str) -> Spread:
+        """Return how many seconds longer than `other` one took, compared likewise."""
+        return Spread.of([one - two for one, two in self._pairs(name, other)])
+
+    def _pairs(self, name: str, other: str) -> Iterator[tuple[float, float]]:
+        return zip(self.seconds[name], self.seconds[other], strict=True)
 
 
 @dataclass(frozen=True)

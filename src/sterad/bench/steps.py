@@ -28,6 +28,8 @@ class StepCost:
     """How the bare network was fastest."""
     ratio: Spread
     """The step over its limit, round by round."""
+    above: Spread
+    """Seconds of the step beyond its limit, round by round."""
     images_per_second: float
     peak_bytes: int | None
     """The largest resident size during the steps."""
@@ -71,6 +73,7 @@ def _cost(scene: Scene, method: str, execution: Execution, turns: Turns) -> Step
         limit_seconds=timings.of(limit),
         limit=limit,
         ratio=timings.ratio("step", limit),
+        above=timings.above("step", limit),
         images_per_second=pushed / timings.of("step").median,
         peak_bytes=peak(),
     )

@@ -86,7 +86,8 @@ def bench(
 
 def _shown(costs: Iterable[StepCost]) -> Iterable[StepCost]:
     for cost in costs:
-        console.print(f"  {cost.method}: {cost.ratio} times its limit")
+        above = f"{1000 * cost.above.median:.1f} ms above"
+        console.print(f"  {cost.method}: {cost.ratio} times its limit, {above}")
         yield cost
 
 
