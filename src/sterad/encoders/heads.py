@@ -65,7 +65,5 @@ def frozen_layer(rows: Tensor) -> nn.Linear:
 
 def last_layer(head: nn.Module) -> nn.Linear | None:
     """Return the layer that makes the head's outputs; a head without one passes features on."""
-    if isinstance(head, nn.Linear):
-        return head
-    found = map(last_layer, reversed([*head.children()]))  # from the end: it is asked at each step
-    return next((layer for layer in found if layer is not None), None)
+    layers = [module for module in head.modules() if isinstance(module, nn.Linear)]
+    return layers[-1] if layers else None
