@@ -28,6 +28,6 @@ def test_it_prints_ratios_and_writes_every_number(
 
 def test_nothing_to_time_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--rounds", "0"]) == 2
-    assert "rounds 0 and images 1000 must both be 1 or more" in capsys.readouterr().err
+    assert "rounds 0 and images 500 must both be 1 or more" in capsys.readouterr().err
     assert main(["bench", "--seconds", "nan"]) == 2
     assert "seconds nan is outside 0 to 3600" in capsys.readouterr().err

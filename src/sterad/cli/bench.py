@@ -30,9 +30,9 @@ def bench(
     method: tuple[str, ...] = (),
     full: bool = False,
     image_size: int = 32,
-    rounds: int = 5,
-    seconds: float = 10.0,
-    images: int = 1000,
+    rounds: int = 12,
+    seconds: float = 6.0,
+    images: int = 500,
     precision: str | None = None,
     compile: bool | None = None,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
@@ -41,7 +41,7 @@ def bench(
 
     Args:
         method: Methods to time; all by default.
-        full: A network of width 64 instead of 20, which takes about three times as long.
+        full: A network of width 64 instead of 20, which takes four times as long.
         image_size: Pixels a side.
         rounds: How often all contenders take their turns, at least.
         seconds: How long they go on at least, so that short steps take more turns.
@@ -53,7 +53,7 @@ def bench(
     if rounds < 1 or images < 1:
         raise SteradError(f"rounds {rounds} and images {images} must both be 1 or more")
     if not 0 <= seconds <= 3600:
-        raise SteradError(f"seconds {seconds} is outside 0 to 3600: 10 are enough on quiet cores")
+        raise SteradError(f"seconds {seconds} is outside 0 to 3600: 6 are enough on quiet cores")
     scene, turns = Scene(image_size, width=64 if full else 20), Turns(rounds, seconds)
     execution = Execution.chosen(precision=precision, compile=compile)
     settled = scene.settled(execution)

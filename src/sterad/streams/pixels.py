@@ -3,6 +3,9 @@
 import torch
 from torch import Tensor
 
+WHITE = torch.tensor(255.0, dtype=torch.float32, device="cpu")
+"""Made once: in the middle of a step, a number that becomes a tensor costs more than a division."""
+
 
 def to_unit(inputs: Tensor) -> Tensor:
     """Return bytes as float32 in [0, 1]; what is float already stays as it is.
@@ -10,10 +13,7 @@ def to_unit(inputs: Tensor) -> Tensor:
     >>> to_unit(torch.tensor([0, 51, 255], dtype=torch.uint8))
     tensor([0.0000, 0.2000, 1.0000])
     """
-    if inputs.dtype != torch.uint8:
-        return inputs
-    # By a tensor, not a number: then one pass converts and divides, to float32 whatever is usual.
-    return inputs / torch.tensor(255.0, dtype=torch.float32)
+    return inputs.float().div_(WHITE) if inputs.dtype == torch.uint8 else inputs
 
 
 def to_bytes(images: Tensor) -> Tensor:
