@@ -24,7 +24,7 @@ class Place(Machine):
     """Where the directories of runs are."""
     checkpoint_every: int | None = None
     """Steps between checkpoints, beside those at the ends of tasks; by default as often as they
-    take a hundredth of the time."""
+    take less than a hundredth of the time."""
     config: Path | None = None
     """A TOML file with values by their names; the command line stands above it."""
     tuned: str | None = None

@@ -44,7 +44,7 @@ def run(
     """Return the record of `config`: read if it is finished, continued if begun, else run.
 
     checkpoint_every: steps between checkpoints, beside those at the ends of tasks; by default as
-        often as they take a hundredth of the time.
+        often as they take less than a hundredth of the time.
     feed: pairs of (images, labels) without a known end, for a config of `live_config`.
 
     Whatever kills the process, the next call continues from the last checkpoint, and the metrics
@@ -135,7 +135,8 @@ def _follow(
             with pace.writing():
                 save_checkpoint(place.checkpoint, run_id, session.state_dict())
     _tell(sinks, session, session.finish())
-    save_checkpoint(place.checkpoint, run_id, session.state_dict())
+    with pace.writing():
+        save_checkpoint(place.checkpoint, run_id, session.state_dict())
 
 
 def _tell(sinks: Sequence[Sink], session: Session, moment: Moment | None) -> None:
