@@ -1,12 +1,11 @@
 """What part of a run's time its checkpoints take: whole runs of ER, on both widths.
 
-python benchmarks/checkpoints.py [--root DATA]
+python benchmarks/checkpoints.py
 
-A stream of synthetic images of CIFAR's size, or of CIFAR-100 itself, the paper's largest memory for
-it, and evaluations as in any run. A part above the limit says so, and the exit code is 1.
+A stream of synthetic images of CIFAR's size, the paper's largest memory for it, and evaluations as
+in any run. A part above the limit says so, and the exit code is 1.
 """
 
-import argparse
 import sys
 import tempfile
 import time
@@ -21,24 +20,19 @@ LIMIT = 0.01
 
 STEPS = {20: 400, 64: 150}
 """Steps of a run of each width, a minute and two on two cores."""
-SYNTHETIC = {"dataset": "synthetic", "image_size": 32, "channels": 3, "classes": 10}
+IMAGES = {"dataset": "synthetic", "image_size": 32, "channels": 3, "classes": 10}
 
 
 def main() -> int:
     """Print a line a width and return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--root", help="where CIFAR-100 lies")
-    root, missed = parser.parse_args().root, False
+    missed = False
     costs: list[float] = []
     watch(costs)
     for width, steps in STEPS.items():
-        images = {"per_class": steps} | SYNTHETIC
-        if root is not None:
-            images = {"dataset": "cifar100", "root": root, "classes": 10, "per_class": steps}
         costs.clear()
         began = time.perf_counter()
         with tempfile.TemporaryDirectory() as out:
-            run(RunConfig.of(method="er", width=width, memory=5000, **images), out)
+            run(RunConfig.of(method="er", width=width, memory=5000, per_class=steps, **IMAGES), out)
         seconds = time.perf_counter() - began
         part = sum(costs) / seconds
         print(
