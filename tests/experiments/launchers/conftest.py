@@ -70,6 +70,10 @@ class Trial:
         assert kinds[-1] == "end"
         assert {"progress", "evaluation"} < set(kinds)
 
+    def written(self, job: Job) -> list[dict[str, Any]]:
+        """Return the events of a run that are on disk."""
+        return written(job.place)
+
     def check_equal(self, job: Job) -> None:
         """Compare the run in its directory with one in this process, to the bit."""
         expected = RunDirectory(self.folder / "expected", job.id)
@@ -95,9 +99,13 @@ class Trial:
 
 def losses(place: RunDirectory) -> list[tuple[int, float]]:
     """Return the loss of each step: equal to the bit where all weights were."""
+    return [(one["step"], one["loss"]) for one in written(place) if one["event"] == "progress"]
+
+
+def written(place: RunDirectory) -> list[dict[str, Any]]:
+    """Return the events on disk, without a line that is still being written."""
     lines = place.events.read_text().splitlines(keepends=True)
-    events = [json.loads(line) for line in lines if line.endswith("\n")]
-    return [(one["step"], one["loss"]) for one in events if one["event"] == "progress"]
+    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from sterad.errors import SteradError
-from sterad.experiments.launchers import LAUNCHERS, Local, Ray
+from sterad.experiments.launchers import LAUNCHERS, Local, Ray, ray
 
 pytestmark = [
     # Ray leaves sockets and files of the processes that it starts to the garbage collector.
@@ -97,10 +97,26 @@ def test_on_a_shared_disk_a_killed_run_continues_with_the_code_of_here(
     for outcome in trial.launched(Ray(address, shared=True), jobs):
         assert outcome.error is None
     assert "py_modules" in marker.read_text(), "the code has been sent along"
-    kinds = [one["event"] for one in trial.events[jobs[1].id]]
+    # What the killed process had just told died with it; what it had written did not.
+    kinds = [one["event"] for one in trial.written(jobs[1])]
     assert kinds.count("start") == 1
     assert kinds.count("resume") == 1
     trial.check_equal(jobs[1])
+    trial.check_told(jobs[1])
+
+
+@pytest.mark.slow
+def test_what_a_slow_cluster_tells_late_is_told(
+    trial: Any, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray, "PULSE", 1e-4)  # no answer comes in that time
+    (job,) = trial.jobs(1)
+    assert trial.launched(Ray(address), [job])[0].error is None
+    heard, wrote = (
+        [(one["event"], one["step"]) for one in events]
+        for events in (trial.events[job.id], trial.written(job))
+    )
+    assert heard == wrote
 
 
 @pytest.mark.slow

@@ -13,7 +13,10 @@ from typing import Any, Self
 from sterad.atomic import write_atomically
 from sterad.errors import SteradError
 from sterad.experiments.launchers.job import Job, Outcome, attempted
+from sterad.extras import needed
 
+PATIENCE = 8.0
+"""Seconds in which a cluster answers."""
 BEGUN = ("config.json", "events.jsonl", "checkpoint.pt")
 """What a run needs to continue."""
 BROUGHT = ("traceback.txt", "config.json", "events.jsonl", "record.json")
@@ -49,15 +52,18 @@ class _Telling:
 
     def __init__(self, run: str, ear: Any) -> None:
         self.run, self.ear = run, ear
+        self.last: Any = None
 
     def __enter__(self) -> Self:
         return self
 
     def emit(self, event: Mapping[str, Any]) -> None:
-        self.ear.tell.remote(self.run, event)
+        self.last = self.ear.tell.remote(self.run, event)
 
     def __exit__(self, *_: object) -> None:
-        pass
+        # The process ends with its run and would take along what is still on its way.
+        if self.last is not None:
+            needed("ray", "ray").wait([self.last], timeout=PATIENCE)
 
 
 def open_and_run(parcel: Parcel, ear: Any) -> tuple[str | None, dict[str, bytes]]:

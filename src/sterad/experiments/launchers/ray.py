@@ -18,15 +18,13 @@ import sterad
 from sterad.errors import SteradError
 from sterad.experiments.execution import cores
 from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch
-from sterad.experiments.launchers.parcel import Parcel, delivered, open_and_run
+from sterad.experiments.launchers.parcel import PATIENCE, Parcel, delivered, open_and_run
 from sterad.experiments.provenance import SHIPPED, code
 from sterad.extras import needed
 from sterad.waiting import BRIEFLY
 
 AT_ONCE = 200
 """Runs that are handed over at a time; each of them holds a lock, and so an open file."""
-PATIENCE = 8.0
-"""Seconds in which a cluster answers."""
 PULSE = 0.5
 """Seconds between two looks at what has been told."""
 STORE = 200 * 2**20
@@ -72,9 +70,12 @@ class Ray:
                 while waiting and len(hand.running) < (self.workers or AT_ONCE):
                     if (refused := hand.send(waiting.popleft())) is not None:
                         yield refused
-                for run, event in hand.heard():
-                    watch(run, event)
-                yield from hand.ended()
+                done = hand.done()
+                # Who has come back has told all: the answer to an earlier question may not have it.
+                for patience in (PATIENCE, PATIENCE) if done else (PULSE,):
+                    for run, event in hand.heard(patience):
+                        watch(run, event)
+                yield from hand.outcomes(done)
 
     def _task(self, ray: Any) -> Any:
         # A process a run, as everywhere: its peak of memory is its own, and what it breaks too.
@@ -153,6 +154,7 @@ class _Hand:
 
     def __post_init__(self) -> None:
         self.running: dict[Any, tuple[Job, contextlib.ExitStack]] = {}
+        self.asked: Any = None
 
     def send(self, job: Job) -> Outcome | None:
         """Hand a job over, or return why not; what comes back can only be written under a lock."""
@@ -167,16 +169,27 @@ class _Hand:
         self.running[self.task.remote(parcel, self.ear)] = job, held
         return None
 
-    def heard(self) -> list[tuple[str, Any]]:
-        """Return what runs have told since the last time."""
+    def heard(self, patience: float) -> list[tuple[str, Any]]:
+        """Return what runs have told since the last time.
+
+        An answer that is not here in time comes with the next call: the ear gives it only once.
+        """
+        self.asked = self.asked or self.ear.heard.remote()
+        if not self.ray.wait([self.asked], timeout=patience)[0]:
+            return []
+        asked, self.asked = self.asked, None
         told: list[tuple[str, Any]] = []
         with contextlib.suppress(self.ray.exceptions.RayError):  # news are not worth a study
-            told = self.ray.get(self.ear.heard.remote(), timeout=PULSE)
+            told = self.ray.get(asked)
         return told
 
-    def ended(self) -> Iterator[Outcome]:
-        """Yield the outcomes of those that have come back, after a short wait for the first."""
-        done, _ = self.ray.wait(list(self.running), timeout=PULSE)
+    def done(self) -> list[Any]:
+        """Return the references of those that have come back, after a short wait for the first."""
+        done: list[Any] = self.ray.wait(list(self.running), timeout=PULSE)[0]
+        return done
+
+    def outcomes(self, done: list[Any]) -> Iterator[Outcome]:
+        """Yield what came of those that have come back."""
         for reference in done:
             job, held = self.running.pop(reference)
             with held:
