@@ -1,6 +1,6 @@
 """Interleaved timing: who comes when, and what is made of it."""
 
-import time
+import pytest
 
 from sterad.bench.interleaved import Spread, Timings, Turns, interleaved
 
@@ -14,9 +14,18 @@ def test_contenders_take_turns_and_the_order_turns_round() -> None:
     assert [len(one) for one in timings.seconds.values()] == [2, 2], "the first does not count"
 
 
-def test_short_contenders_take_more_turns() -> None:
-    timings = interleaved({"a": lambda: time.sleep(0.01)}, Turns(rounds=1, seconds=0.1))
-    assert 1 < len(timings.seconds["a"]) <= 10
+def test_short_contenders_take_more_turns_whatever_the_first_took(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, takes = 0.0, iter([100.0])
+    monkeypatch.setattr("time.perf_counter", lambda: now)
+
+    def act() -> None:
+        nonlocal now
+        now += next(takes, 1.0)
+
+    timings = interleaved({"a": act}, Turns(rounds=1, seconds=10))
+    assert timings.seconds["a"] == [1.0] * 10
 
 
 def test_ratios_are_taken_within_a_round() -> None:

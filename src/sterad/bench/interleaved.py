@@ -75,9 +75,12 @@ def interleaved(contenders: Mapping[str, Act], turns: Turns) -> Timings:
     Every other round goes backwards, so that nobody always follows the same neighbour.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    began = time.perf_counter()
+    began = 0.0
     for turn in count(-1):
-        if turn >= turns.rounds and time.perf_counter() - began >= turns.seconds:
+        now = time.perf_counter()
+        if turn <= 0:  # what the first round compiles is no time that was given to turns
+            began = now
+        elif turn >= turns.rounds and now - began >= turns.seconds:
             break
         order = list(contenders.items())
         for name, act in order if turn % 2 == 0 else reversed(order):
