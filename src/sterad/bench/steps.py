@@ -12,7 +12,7 @@ from sterad.bench.workload import workload_of
 from sterad.experiments.execution import Execution, cores
 from sterad.methods.replay import Replay
 
-HEATS = Turns(rounds=5, seconds=3.0)
+HEATS = Turns(rounds=4, seconds=2.0)
 """In which the ways of the bare network find the fastest, the only one to go beside the step."""
 
 

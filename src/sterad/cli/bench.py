@@ -31,7 +31,7 @@ def bench(
     full: bool = False,
     image_size: int = 32,
     rounds: int = 12,
-    seconds: float = 6.0,
+    seconds: float = 5.0,
     images: int = 500,
     precision: str | None = None,
     compile: bool | None = None,
@@ -53,7 +53,7 @@ def bench(
     if rounds < 1 or images < 1:
         raise SteradError(f"rounds {rounds} and images {images} must both be 1 or more")
     if not 0 <= seconds <= 3600:
-        raise SteradError(f"seconds {seconds} is outside 0 to 3600: 6 are enough on quiet cores")
+        raise SteradError(f"seconds {seconds} is outside 0 to 3600: 5 are enough on quiet cores")
     scene, turns = Scene(image_size, width=64 if full else 20), Turns(rounds, seconds)
     execution = Execution.chosen(precision=precision, compile=compile)
     settled = scene.settled(execution)
