@@ -6,6 +6,8 @@ VENV ?= .venv
 TORCH ?= torch==2.13.0
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEV := $(VENV)/.dev
+PIP := $(BIN)/python -m pip install --disable-pip-version-check -q
 RUNS ?= runs/demo
 # Threads that spin while they wait slow down everything beside them.
 export OMP_WAIT_POLICY ?= PASSIVE
@@ -19,23 +21,23 @@ demo: $(READY)  ## AGD-FD and fine-tuning on real digits, clear and blurry; prin
 	@echo "The report:"
 	@$(BIN)/sterad report $(RUNS) --quiet
 
-test: $(READY)  ## the tests, under five minutes on two cores
+test: $(DEV)  ## the tests, under five minutes on two cores
 	$(PYTEST) -m "not slow"
 
 check: lint types imports test  ## all that must hold: lint, types, import contract, all tests
 	$(PYTEST) -m slow
 
-lint: $(READY)
+lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(READY)
+types: $(DEV)
 	$(BIN)/mypy
 
-imports: $(READY)
+imports: $(DEV)
 	$(BIN)/lint-imports
 
-install: $(READY)  ## the environment alone
+install: $(DEV)  ## the environment alone, with the tools of development
 
 $(READY): pyproject.toml requirements/py311.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -44,9 +46,13 @@ $(READY): pyproject.toml requirements/py311.txt
 	$(PYTHON) -m venv $(VENV) 2>/dev/null || \
 	  { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
 	    $(PYTHON) -m pip --python $(BIN)/python install pip; }
-	$(BIN)/python -m pip install --disable-pip-version-check -q $(TORCH)
-	$(BIN)/python -m pip install --disable-pip-version-check -q -c requirements/py311.txt -e '.[dev]'
+	$(PIP) $(TORCH)
+	$(PIP) -c requirements/py311.txt -e '.[report]'
 	@touch $(READY)
+
+$(DEV): $(READY)  # the optional libraries, and what tests and checks need
+	$(PIP) -c requirements/py311.txt -e '.[dev]'
+	@touch $(DEV)
 
 clean:  ## remove the environment; runs stay
 	rm -rf $(VENV)

@@ -40,8 +40,12 @@ def without(value: float) -> Array:
 
 
 BAD: dict[str, tuple[Any, Any, str]] = {
-    "NaN": (without(np.nan), Y, r"hold nan at index 5 and must lie in \[0, 1\].*or drop"),
-    "infinite": (without(np.inf), Y, "hold inf at index 5"),
+    "NaN": (
+        without(np.nan),
+        Y,
+        "hold nan at index 5 and must be finite: replace the value, or drop",
+    ),
+    "infinite": (without(np.inf), Y, "hold inf at index 5 and must be finite"),
     "negative": (without(-0.25), Y, "hold -0.25 at index 5"),
     "not scaled": (X.astype(np.float32), Y, r"must lie in \[0, 1\]: divide by 255"),
     "integers": (X.astype(np.int64), Y, "of type int64: give uint8 from 0 to 255, or floats"),
@@ -119,16 +123,22 @@ def test_questions_before_the_first_lesson(tmp_path: Path) -> None:
         ({"method": "agdfd"}, "unknown method 'agdfd': did you mean 'agd-fd'"),
         ({"encoder": "resnet19"}, "unknown encoder 'resnet19': did you mean 'resnet18'"),
         ({"fields": {"veiws": 1}}, "unknown field 'veiws' .*: did you mean 'views'"),
-        ({"fields": {"views": "one"}}, "views = 'one' is a str: give it as int"),
-        ({"fields": {"variance": -1.0}}, "variance -1.0 is not above 0: give a positive number"),
+        (
+            {"fields": {"views": "one"}},
+            "views 'one' is of type str: give an integer from 0 to 1,000$",
+        ),
+        (
+            {"fields": {"variance": -1.0}},
+            r"variance -1.0 is out of range: give a number in \(0, 1e",
+        ),
         ({"fields": {"classifier": "oracle"}}, "unknown classifier 'oracle'"),
-        ({"batch_size": 0}, "batch_size 0 is below 1: give at least 1"),
+        ({"batch_size": 0}, "batch_size 0 is out of range: give an integer from 1 to 100,000$"),
         ({"memory": 0}, "memory 0 keeps nothing to replay: give at least 1, or .* finetune"),
-        ({"memory": -5}, "memory -5 keeps nothing"),
-        ({"memory": 2.5}, "memory = 2.5 is a float: give it as int"),
-        ({"width": 0}, "width 0 has no channels: choose 1 or more"),
-        ({"seed": "luck"}, "seed = 'luck' is a str: give it as int"),
-        ({"device": "warp"}, "device 'warp' is not to be had here .*: use cpu"),
+        ({"memory": -5}, "memory -5 is out of range: give an integer from 0 to 1,000,000,000$"),
+        ({"memory": 2.5}, "memory 2.5 is of type float: give an integer from 0 to"),
+        ({"width": 0}, "width 0 is out of range: give an integer from 1 to 4,096$"),
+        ({"seed": "luck"}, "seed 'luck' is of type str: give an integer from 0 to 4,294,967,295$"),
+        ({"device": "warp"}, "device 'warp' is not available here .*: use cpu"),
     ],
 )
 def test_choices_that_cannot_be(choices: dict[str, Any], told: str) -> None:

@@ -1,3 +1,4 @@
+import importlib.metadata
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +7,7 @@ from typing import Any
 import pytest
 
 from sterad.errors import SteradError
+from sterad.methods import METHODS
 from sterad.registry import Registry, canonical, load_plugin
 
 GROUP = "sterad.test_shapes"
@@ -219,3 +221,45 @@ def test_an_installed_package_that_raises_is_named(
     installed(tmp_path, "star = polygons:Star", code)
     with pytest.raises(SteradError, match=f"'star' of the installed package 'polygons'.*{told}"):
         list(shapes)
+
+
+def test_a_plugin_that_fails_to_load_fails_at_every_look_up(
+    monkeypatch: pytest.MonkeyPatch, shapes: Registry[Any]
+) -> None:
+    point = importlib.metadata.EntryPoint("hexagon", "polygons_gone:Hexagon", GROUP)
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point])
+    for _ in range(2):
+        with pytest.raises(SteradError, match=r"'hexagon' of the installed .* fails to load"):
+            shapes["cube"]
+
+
+def test_what_is_no_name_is_refused(shapes: Registry[Any]) -> None:
+    with pytest.raises(SteradError, match=r"the shape is given as int: .* one of cube, round-ball"):
+        shapes.resolve(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("class M(Replay):\n    Config = ReplayConfig", "does not define loss: write what"),
+        ("class M(Replay):\n    Config = 3\n    def loss(self, r, b): ...", "has no `Config`"),
+        ("class M:\n    pass", "is no subclass of Learner: extend sterad.methods.Replay"),
+        ("@dataclass\nclass C(ReplayConfig):\n    k: int = field()\n", "without a default, k"),
+    ],
+)
+def test_a_method_plugin_that_lacks_something_is_refused(
+    body: str, told: str, tmp_path: Path
+) -> None:
+    if "class M" not in body:
+        body = body.replace("class C(ReplayConfig)", "class C") + (
+            "class M(Replay):\n    Config = C\n    def loss(self, r, b): ..."
+        )
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from dataclasses import dataclass, field\n"
+        "from sterad.methods import METHODS, Replay, ReplayConfig\n"
+        f"{body}\nMETHODS.register('flawed')(M)\n"
+    )
+    with pytest.raises(SteradError, match=f"the method 'flawed' of .* {told}"):
+        load_plugin(file)
+    assert "flawed" not in METHODS

@@ -34,7 +34,9 @@ VALUES = {"er": {"recipe": "partial", **SGD}, "agd-fd": {}}
 
 def ready(name: str) -> Callable[[int], tuple[float, float]]:
     """Fill the memory and return the loop."""
-    chosen = Execution.chosen("cpu", torch.get_num_threads(), os.environ.get("PRECISION"))
+    chosen = Execution.chosen(
+        device="cpu", threads=torch.get_num_threads(), precision=os.environ.get("PRECISION")
+    )
     encoder, width = ENCODERS[name]
     execution = chosen.settled(SHAPE, width)
     execution.apply()

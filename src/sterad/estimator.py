@@ -15,12 +15,12 @@ from sterad.encoders import ENCODERS
 from sterad.errors import SteradError
 from sterad.experiments.checkpoint import load_checkpoint, save_checkpoint
 from sterad.experiments.execution import Execution
-from sterad.experiments.fields import build, checked
 from sterad.labels import LabelIndex
 from sterad.methods import METHODS, Learner, Problem
 from sterad.methods.learner import PIECE, check_shape
 from sterad.streams import Batch
 from sterad.streams.pixels import to_unit
+from sterad.validation import BatchSize, MemorySize, Seed, Width, build, checked
 
 Arrays = npt.ArrayLike | Tensor
 OWNER = "OnlineClassifier"
@@ -42,13 +42,13 @@ class OnlineClassifier:
     def __init__(
         self,
         method: str = "agd-fd",
-        memory: int = 500,
+        memory: MemorySize = 500,
         *,
         encoder: str | None = None,
-        width: int = 20,
-        batch_size: int = 10,
+        width: Width = 20,
+        batch_size: BatchSize = 10,
         flip: bool = False,
-        seed: int = 0,
+        seed: Seed = 0,
         device: str = "cpu",
         fields: dict[str, Any] | None = None,
     ) -> None:
@@ -60,13 +60,12 @@ class OnlineClassifier:
         """
         self.method = METHODS.resolve(method)
         self.config = build(METHODS[self.method].Config, fields or {})
-        self.memory, self.width = checked("memory", memory, int), checked("width", width, int)
-        self.batch_size = checked("batch_size", batch_size, int)
-        if self.batch_size < 1:
-            raise SteradError(f"batch_size {batch_size} is below 1: give at least 1")
+        self.memory = checked("memory", memory, MemorySize)
+        self.width = checked("width", width, Width)
+        self.batch_size = checked("batch_size", batch_size, BatchSize)
         self.encoder = None if encoder is None else ENCODERS.resolve(encoder)
-        self.flip, self.seed = checked("flip", flip, bool), checked("seed", seed, int)
-        self.device = Execution.chosen(device).device
+        self.flip, self.seed = checked("flip", flip, bool), checked("seed", seed, Seed)
+        self.device = Execution.chosen(device=device).device
         self._labels = LabelIndex()
         self._learner: Learner | None = None
         self._ready = False
@@ -85,7 +84,12 @@ class OnlineClassifier:
         # Only now, so that a call that was refused leaves no trace.
         self._learner, self._ready = learner, False
         for some, wanted in zip(_chunks(inputs, self.batch_size), indices, strict=True):
-            learner.observe(Batch(some, wanted))
+            loss = learner.observe(Batch(some, wanted))
+            if loss is not None and not bool(torch.isfinite(loss)):
+                raise SteradError(
+                    f"the loss is {float(loss)}: the classifier has diverged and cannot be used "
+                    "any more; load the last one that was saved, and choose a smaller lr"
+                )
         return self
 
     def follow(self, feed: Iterable[tuple[Arrays, Arrays]]) -> "OnlineClassifier":
@@ -130,7 +134,7 @@ class OnlineClassifier:
         """Read what `save` wrote; nothing in the file is executed."""
         if not Path(path).is_file():
             raise SteradError(f"there is no file {str(path)!r}: give the path that save() wrote")
-        state = load_checkpoint(Path(path), OWNER)
+        state = load_checkpoint(Path(path), OWNER, "give the path of a file that save() wrote")
         try:
             loaded = cls(**state["choices"], device=device, fields=state["fields"])
             loaded._labels = LabelIndex(state["labels"])
@@ -185,7 +189,13 @@ class OnlineClassifier:
             learner.consolidate()
             self._ready = True
         chunks = [learner.scores(some) for some in _chunks(inputs, PIECE)]
-        return torch.cat([scores for scores, _ in chunks]), chunks[0][1]
+        scores = torch.cat([one for one, _ in chunks])
+        if not bool(torch.isfinite(scores).all()):
+            raise SteradError(
+                "the scores are not finite: the classifier has diverged; load the last one that "
+                "was saved, and choose a smaller lr"
+            )
+        return scores, chunks[0][1]
 
 
 def _chunks(inputs: npt.NDArray[Any], size: int) -> Iterator[Tensor]:

@@ -1,17 +1,21 @@
 """Names to things: methods, datasets, streams, encoders, from the package or from anyone's file."""
 
 import difflib
+import hashlib
 import importlib.metadata
 import importlib.util
+import inspect
 import sys
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sterad.errors import SteradError
 
 T = TypeVar("T")
+SOURCE = "__sterad_source__"
+"""Attribute of a plugin's module: the bytes of its file when it was loaded."""
 
 
 def canonical(name: str) -> str:
@@ -33,10 +37,16 @@ class Registry(Generic[T]):
     (True, ['ball'])
     """
 
-    def __init__(self, kind: str, group: str) -> None:
-        """Name the `kind` for messages and the entry-point `group` for installed plugins."""
+    def __init__(
+        self, kind: str, group: str, flaw: Callable[[Any], str | None] = lambda _: None
+    ) -> None:
+        """Name the `kind` for messages and the entry-point `group` for installed plugins.
+
+        flaw: says why a thing cannot be registered, in words that follow its name; None if it can.
+        """
         self.kind = kind
         self.group = group
+        self.flaw = flaw
         self._things: dict[str, T] = {}
         self._aliases: dict[str, str] = {}
         self._discovered = False
@@ -46,6 +56,8 @@ class Registry(Generic[T]):
         main, others = canonical(name), [canonical(other) for other in alias]
 
         def enter(thing: T) -> T:
+            if flaw := self.flaw(thing):
+                raise SteradError(f"the {self.kind} {main!r} of {_origin(thing)} {flaw}")
             for spelled in (main, *others):
                 known = self._things.get(self._aliases.get(spelled, spelled))
                 if known is not None and _origin(known) != _origin(thing):
@@ -61,6 +73,11 @@ class Registry(Generic[T]):
 
     def resolve(self, name: str) -> str:
         """Return the registered spelling of `name`, or say which names are near it."""
+        if not isinstance(name, str):
+            raise SteradError(
+                f"the {self.kind} is given as {type(name).__name__}: give a registered name, one "
+                f"of {', '.join(self)}"
+            )
         self._discover()
         spelled = canonical(name)
         spelled = self._aliases.get(spelled, spelled)
@@ -91,10 +108,10 @@ class Registry(Generic[T]):
 
     def _discover(self) -> None:
         if not self._discovered:
-            self._discovered = True
             for point in importlib.metadata.entry_points(group=self.group):
                 if canonical(point.name) not in self._things:
                     self.register(point.name)(self._load(point))
+            self._discovered = True  # only now: what failed to load fails at each look-up
 
     def _load(self, point: importlib.metadata.EntryPoint) -> T:
         try:
@@ -112,18 +129,48 @@ def _origin(thing: object) -> str:
     return f"{getattr(thing, '__module__', '?')}.{getattr(thing, '__qualname__', thing)}"
 
 
+def source_digest(thing: object) -> str | None:
+    """Return a hash of the files that define a class outside this package; None for our own.
+
+    A class and those that it extends count, but for torch's and Python's; what their files import
+    does not. A class that was typed into an interpreter has no file and counts by its name alone.
+    """
+    classes = thing.__mro__ if isinstance(thing, type) else (thing,)
+    foreign = [one for one in classes if _is_foreign(getattr(one, "__module__", ""))]
+    texts = [_source(one) for one in foreign]
+    return hashlib.sha256(b"\0".join(texts)).hexdigest()[:16] if foreign else None
+
+
+def _is_foreign(module: str) -> bool:
+    package = module.partition(".")[0]
+    return package not in {"sterad", "torch", *sys.stdlib_module_names}
+
+
+def _source(thing: Any) -> bytes:
+    """Return the file of a class as it was when it was loaded, or its name."""
+    loaded = getattr(sys.modules.get(thing.__module__), SOURCE, None)
+    if isinstance(loaded, bytes):
+        return loaded
+    try:
+        return Path(inspect.getfile(thing)).read_bytes()
+    except (OSError, TypeError):
+        return _origin(thing).encode()
+
+
 def load_plugin(path: str | Path) -> None:
-    """Import a user's file, so that what it registers is known by name; once is enough."""
+    """Import a user's file, so that what it registers is known by name; again if it has changed."""
     file = Path(path).resolve()
     if not file.is_file():
         raise SteradError(f"the plugin {str(path)!r} is not a file: give the path of a Python file")
     name = f"sterad_plugin_{file.stem}_{zlib.crc32(str(file).encode()):x}"
-    if name in sys.modules:
+    source = file.read_bytes()
+    if getattr(sys.modules.get(name), SOURCE, None) == source:
         return
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise SteradError(f"the plugin {str(path)!r} is not Python: its name must end in .py")
     module = importlib.util.module_from_spec(spec)
+    setattr(module, SOURCE, source)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)

@@ -13,11 +13,11 @@ def test_it_prints_ratios_and_writes_every_number(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "bench.json"
-    options = ["--method", "er", "--image-size", "8", "--rounds", "1", "--images", "20"]
+    options = ["er", "--image-size", "8", "--rounds", "1", "--images", "20"]
     options += ["--seconds", "0"]
     assert main(["bench", *options, "--json", str(file)]) == 0
     out = capsys.readouterr().out
-    for words in ("times its limit", "Stages of agd-fd", "images a second", "images in memory"):
+    for words in ("times its limit", "Stages of agd-fd", "images/s", "images in memory"):
         assert words in out
     found = json.loads(file.read_text())
     (step,) = found["steps"]
@@ -27,7 +27,21 @@ def test_it_prints_ratios_and_writes_every_number(
 
 
 def test_nothing_to_time_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "--rounds", "0"]) == 2
-    assert "rounds 0 and images 500 must both be 1 or more" in capsys.readouterr().err
-    assert main(["bench", "--seconds", "nan"]) == 2
-    assert "seconds nan is outside 0 to 3600" in capsys.readouterr().err
+    for words, told in (
+        (["--rounds", "0"], "--rounds 0 is out of range: give an integer from 1 to 10,000"),
+        (["--images", "0"], "--images 0 is out of range: give an integer from 1 to 100,000"),
+        (["--seconds", "nan"], "--seconds nan is out of range: give a number in [0, 3600]"),
+        (["--image-size", "7"], "--image-size 7 is out of range: give an integer from 8 to 512"),
+        (["--precision", "int8"], "--precision 'int8' is unknown: choose float32, bfloat16 or "),
+    ):
+        assert main(["bench", *words]) == 2
+        assert capsys.readouterr().err.startswith(f"sterad: {told}")
+
+
+def test_methods_are_named_as_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "err"]) == 2
+    assert "unknown method 'err': did you mean 'er'" in capsys.readouterr().err
+    assert main(["bench", "--method", "er"]) == 2
+    assert "unknown option --method: name the method as a word" in capsys.readouterr().err
+    assert main(["bench", "--help"]) == 0
+    assert "usage: sterad bench [METHOD ...] [options]" in capsys.readouterr().out

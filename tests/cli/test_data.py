@@ -63,6 +63,10 @@ def test_refusals(root: Path) -> None:
         main(["get", "folder", "--root", str(root)])
     with pytest.raises(SteradError, match="unknown command 'data fetch'"):
         main(["fetch"])
+    with pytest.raises(SteradError, match="sterad data get needs a NAME: see `sterad data get --"):
+        main(["get"])
+    with pytest.raises(SteradError, match="'b' is one word too many: see `sterad data check --"):
+        main(["check", "mnist", "b"])
 
 
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,4 +74,6 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "sterad data get" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["get", "--help"])
-    assert "a second call continues" in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    assert "usage: sterad data get NAME [options]" in said
+    assert "a second call continues" in said

@@ -4,9 +4,11 @@ from pathlib import Path
 import pytest
 
 from sterad.cli import main
-from sterad.cli.launching import parse_with_launcher
+from sterad.cli.components import Request, request
 from sterad.errors import SteradError
+from sterad.experiments.execution import cores
 from sterad.experiments.launchers import Local, Ray, Slurm
+from sterad.experiments.launchers.local import RUNS_PER_CORE
 
 STUDY = """
 [fixed]
@@ -31,6 +33,10 @@ class Few:
     """Files."""
 
 
+def asked(words: list[str]) -> Request:
+    return request(words, "command", "about", None, ("launcher",), {"Options": (Few,)})
+
+
 @pytest.mark.parametrize(
     ("words", "launcher"),
     [
@@ -42,14 +48,42 @@ class Few:
     ],
 )
 def test_fields_of_the_launcher_are_options(words: list[str], launcher: object) -> None:
-    options, made = parse_with_launcher(Few, ["--out", "there", *words], "command")
-    assert options == Few(Path("there"))
-    assert made == launcher
+    made = asked(["--out", "there", *words])
+    assert made.take(Few) == Few(Path("there"))
+    assert made.component("launcher") == launcher
 
 
 def test_an_unknown_launcher_is_a_sentence() -> None:
     with pytest.raises(SteradError, match=r"unknown launcher 'rey': did you mean 'ray'"):
-        parse_with_launcher(Few, ["--launcher", "rey"], "command")
+        asked(["--launcher", "rey"])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--workers", "0"], "--workers 0 is out of range: give an integer from 1 to 1,000,000"),
+        (
+            ["--launcher", "slurm", "--memory-gb", "0"],
+            "--memory-gb 0.0 is out of range: give a number in (0, 1e+06]",
+        ),
+        (
+            ["--launcher", "slurm", "--cluster", "pbs"],
+            "--cluster 'pbs' is unknown: choose slurm or local",
+        ),
+        (["--gpus", "1"], "unknown option --gpus: it belongs to the launcher ray, slurm"),
+    ],
+)
+def test_values_that_no_launcher_can_have(words: list[str], told: str) -> None:
+    with pytest.raises(SteradError) as refused:
+        asked(words)
+    assert str(refused.value) == told
+
+
+def test_more_workers_than_the_machine_can_run_are_refused() -> None:
+    most = RUNS_PER_CORE * cores()
+    assert asked(["--workers", str(most)]).component("launcher") == Local(most)
+    with pytest.raises(SteradError, match=rf"^workers {most + 1} .* so give at most {most}$"):
+        asked(["--workers", str(most + 1)]).component("launcher")
 
 
 def test_a_launcher_from_a_plugin(tmp_path: Path) -> None:
@@ -66,7 +100,7 @@ def test_a_launcher_from_a_plugin(tmp_path: Path) -> None:
         "        return iter(())\n"
     )
     words = ["--plugin", str(file), "--launcher", "mine", "--speed", "9"]
-    assert vars(parse_with_launcher(Few, words, "command")[1]) == {"speed": 9}
+    assert vars(asked(words).component("launcher")) == {"speed": 9}
 
 
 def test_a_study_with_a_sink(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,8 +52,14 @@ def test_the_best_is_printed_and_written_with_its_source(
     assert "tested on 10% of the training images, held out" in said.err
     assert "[2/2] trial" in said.err
     assert "s left" in said.err
-    assert "written to studies/best/synthetic.toml" in said.out
-    found = read_tuned("synthetic")["er"]
+    file = found_by(folder)
+    assert file.parent == Path("searches")
+    told = f"written to {file}: `sterad train er --tuned {file}` takes these values"
+    assert told in said.out
+    again = " ".join(["sterad", *words, "--save-tuned FILE.toml"])
+    assert f"to keep them among other tuned values: {again}" in said.out
+    assert {one.name for one in folder.iterdir()} == {"space.toml", "searches"}
+    found = read_tuned(str(file))["er"]
     assert found.values["lr"] == 0.02
     assert found.values["memory_batch"] in (4, 8)
     for part in ("sterad search er --dataset synthetic", "seeds 7", "best of 2 trials", "commit"):
@@ -66,11 +72,25 @@ def test_the_best_is_printed_and_written_with_its_source(
     assert {json.loads(r.read_text())["config"]["validation"] for r in records} == {0.1}
     assert {json.loads(r.read_text())["config"]["seed"] for r in records} == {7}
 
-    before = {file: file.stat().st_mtime_ns for file in records}
-    assert main([*words, "--write", "other.toml"]) == 0
-    assert "written to other.toml" in capsys.readouterr().out
-    assert before == {file: file.stat().st_mtime_ns for file in before}
-    assert read_tuned("other.toml")["er"].values == found.values
+    before = {record: record.stat().st_mtime_ns for record in records}
+    (folder / "other.toml").write_text('[scr]\nsource = "mine"\nlr = 0.5\n')
+    assert main([*words, "--save-tuned", "other.toml"]) == 0
+    assert "saved to other.toml\n" in capsys.readouterr().out
+    assert main([*words, "--write", "other.toml"]) == 0, "another name of it"
+    replaced = f"saved to other.toml, in place of: {found.source}\n"
+    assert replaced in capsys.readouterr().out
+    assert before == {record: record.stat().st_mtime_ns for record in before}
+    saved = read_tuned("other.toml")
+    assert saved["er"] == found
+    assert (saved["scr"].source, saved["scr"].values) == ("mine", {"lr": 0.5})
+    assert not (folder / "studies").exists(), "nothing is written among the package's own"
+
+
+def found_by(folder: Path) -> Path:
+    """Return the file of the one search that was done, as it is named from the folder."""
+    (file,) = folder.glob("searches/*.toml")
+    assert file.stem.startswith("er-synthetic-clear-")
+    return file.relative_to(folder)
 
 
 def test_refusals(folder: Path, refused: Callable[..., str]) -> None:
@@ -79,12 +99,19 @@ def test_refusals(folder: Path, refused: Callable[..., str]) -> None:
     grid = refused("search", "er", "--sampler", "grid", "--trials", "10")
     assert "the grid has 48 points and 10 trials are allowed" in grid
     assert "unknown launcher" in refused(*SEARCH, "--launcher", "lokal")
+    text = "cannot save tuned values to 'best.txt': its name must end in .toml"
+    assert text in refused(*SEARCH, "--save-tuned", "best.txt")
+    none = "--trials 0 is out of range: give an integer from 1 to 1,000,000"
+    assert none in refused(*SEARCH, "--trials", "0")
+    assert "needs a METHOD: one of agd-fd, " in refused("search")
+    assert "unknown option --seed: did you mean --seeds?" in refused(*SEARCH, "--seed", "1")
     nobody = refused(*SEARCH, "--launcher", "ray", "--address", "127.0.0.1:1")
     assert "no Ray cluster answers at '127.0.0.1:1'" in nobody, "its fields are options"
     unreachable = refused(*SEARCH, "--storage", "postgresql+psycopg://me:secret@127.0.0.1:1/x")
     assert "does not answer" in unreachable
     assert "secret" not in unreachable
     assert not list(folder.glob("searches/*/record.json"))
+    assert not list(folder.glob("searches/*.toml"))
 
 
 def written(folder: Path, text: str) -> Path:
@@ -129,7 +156,7 @@ def test_killed_in_the_midst_it_continues(folder: Path) -> None:
     told, errors = process.communicate()
     assert process.returncode == 0, errors
     assert "2 trials" in told
-    assert "best of 2 trials" in read_tuned("synthetic")["er"].source
+    assert "best of 2 trials" in read_tuned(str(found_by(folder)))["er"].source
     assert len(list(folder.glob("searches/*/record.json"))) == 4
     assert done == {f: f.stat().st_mtime_ns for f in done}, "what was finished is not repeated"
 
@@ -155,7 +182,9 @@ def test_a_run_is_stopped_by_its_launcher(folder: Path) -> None:
 def test_no_field_of_a_method_stands_in_the_way(
     method: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["search", method, "--help"])
-    assert ended.value.code == 0
-    assert "--objective {validation,test}" in capsys.readouterr().out
+    assert main(["search", method, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert "--objective validation|test\n" in said
+    assert f"\nMethod: {method}\n" in said
+    assert "--seeds INT ..." in said
+    assert "--seed INT" not in said, "a search has several"

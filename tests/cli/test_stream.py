@@ -27,6 +27,15 @@ def test_a_stream_is_drawn(kind: str, tmp_path: Path) -> None:
     assert target.stat().st_size > 1000
 
 
+def test_an_order_is_saved_as_npz_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    order = tmp_path / "order.txt"
+    assert main(["stream", "clear", *SMALL, "--save", str(order)]) == 2
+    assert capsys.readouterr().err == (
+        f"sterad: cannot save to {str(order)!r}: its name must end in .npz\n"
+    )
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_unknown_kind_of_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stream", "clear", *SMALL, "--draw", str(tmp_path / "stream.doc")]) == 2
     assert "must end in .svg, .png or .pdf" in capsys.readouterr().err

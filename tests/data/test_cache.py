@@ -219,7 +219,7 @@ def test_a_hundred_thousand_images_open_without_being_read(
     pieces = cache.Pieces(count, lambda: [np.zeros((1000, 3, 8, 8), np.uint8)] * 100)
     labels = cache.Pieces(count, lambda: [np.zeros(count, np.int64)])
     cache.make(tmp_path, "large-0", {"images": pieces, "labels": labels}, {}, [])
-    monkeypatch.setattr(cache, "_bytes", lambda _: pytest.fail("the images were read"))
+    monkeypatch.setattr(cache, "array_bytes", lambda _: pytest.fail("the images were read"))
     entry = cache.open_entry(tmp_path, folder)  # how long that takes: benchmarks/datasets.py
     assert isinstance(entry.arrays["images"], np.memmap)
     assert entry.arrays["images"].shape == (count, 3, 8, 8)

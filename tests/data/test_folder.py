@@ -78,10 +78,15 @@ def test_one_class(make_folder: Made) -> None:
 def test_an_image_that_does_not_decode(make_folder: Made) -> None:
     root = make_folder(("train", "test"))
     (root / "pets" / "train" / "bee" / "2.png").write_bytes(b"\x89PNG\r\n\x1a\nbroken")
-    with pytest.raises(SteradError, match=r"train image 7, '.*bee/2.png', does not decode"):
+    remedy = r"\. Fetch them again, or remove them$"
+    one = rf"^1 of 20 images do not decode: '[^']*train/bee/2\.png' \(.*\){remedy}"
+    with pytest.raises(SteradError, match=one):
         Folder(root=root, folder="pets").load()
+    # The first image says how large all are, and the tests lie in another split: all are named.
     (root / "pets" / "train" / "ant" / "0.png").write_bytes(b"")
-    with pytest.raises(SteradError, match=r"image 0, '.*ant/0.png', does not decode"):
+    (root / "pets" / "test" / "bee" / "1.png").write_bytes(b"no image")
+    files = r" \(.*\); ".join(rf"'[^']*{one}\.png'" for one in ("ant/0", "bee/2", "test/bee/1"))
+    with pytest.raises(SteradError, match=rf"^3 of 20 images do not decode: {files} .*{remedy}"):
         Folder(root=root, folder="pets").load()
 
 
@@ -111,12 +116,23 @@ def test_folders_that_do_not_fit(
     (root / "pets" / "train" / "empty").mkdir()
     with pytest.raises(SteradError, match=r"no image in .*empty"):
         Folder(root=root, folder="pets").load()
-    with pytest.raises(SteradError, match=r"give --folder"):
+    with pytest.raises(SteradError, match=r"the dataset folder needs --folder: give its path"):
         Folder(root=root).load()
-    with pytest.raises(SteradError, match=r"there is no folder .*dogs"):
+    missing = r"there is neither '.*/dogs' nor 'dogs': give --folder, and --root where it lies"
+    with pytest.raises(SteradError, match=missing):
         Folder(root=root, folder="dogs").load()
-    with pytest.raises(SteradError, match=r"test_share is 1\.0"):
-        Folder(test_share=1.0)
+    with pytest.raises(SteradError, match=r"ant/0\.png' is not a folder: give one with a sub-"):
+        Folder(root=root, folder="pets/train/ant/0.png").load()
+    for share in (0.0, 1.0):
+        told = rf"^test_share {share} is out of range: give a number in \(0, 1\)$"
+        with pytest.raises(SteradError, match=told):
+            Folder(test_share=share)
+    with pytest.raises(
+        SteradError, match=r"^split_seed -1 is out of range: give an integer from 0"
+    ):
+        Folder(split_seed=-1)
+    with pytest.raises(SteradError, match=r"^channels 2 is unknown: choose 1 or 3$"):
+        Folder(channels=2)  # type: ignore[arg-type]
 
 
 def test_a_class_with_one_image_cannot_be_split(make_folder: Made) -> None:

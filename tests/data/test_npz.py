@@ -61,10 +61,14 @@ def test_odd_arrays(tmp_path: Path, changes: dict[str, Any], sentence: str) -> N
 
 
 def test_odd_files(tmp_path: Path) -> None:
-    with pytest.raises(SteradError, match="give --npz-file"):
+    with pytest.raises(SteradError, match="the dataset npz needs --npz-file: give its path"):
         Npz(root=tmp_path).load()
-    with pytest.raises(SteradError, match="there is no file"):
+    missing = r"there is neither '.*/nowhere\.npz' nor 'nowhere\.npz': give --npz-file, and --root"
+    with pytest.raises(SteradError, match=missing):
         Npz(root=tmp_path, npz_file="nowhere.npz").load()
+    (tmp_path / "folder.npz").mkdir()
+    with pytest.raises(SteradError, match=r"folder\.npz' is not a file: give the path of a \.npz"):
+        Npz(root=tmp_path, npz_file="folder.npz").load()
     file = saved(tmp_path) / "mine.npz"
     content = bytearray(file.read_bytes())
     content[200] ^= 255

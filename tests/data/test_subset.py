@@ -76,14 +76,17 @@ def test_domains_are_cut_with_their_images() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"classes": 1}, "classes is 1: give at least 2"),
-        ({"per_class": 0}, "per_class is 0: give at least 1"),
-        ({"test_per_class": -1}, "test_per_class is -1"),
-        ({"image_size": 3}, "image_size is 3: give at least 4"),
+        ({"classes": 1}, "classes 1 is out of range: give an integer from 2 to 100,000"),
+        ({"per_class": 0}, "per_class 0 is out of range: give an integer from 1 to 1,000,000"),
+        (
+            {"test_per_class": -1},
+            "test_per_class -1 is out of range: give an integer from 1 to 1,000,000",
+        ),
+        ({"image_size": 3}, "image_size 3 is out of range: give an integer from 4 to 4,096"),
     ],
 )
 def test_impossible_numbers_get_a_sentence(changes: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(SteradError, match=sentence):
+    with pytest.raises(SteradError, match=f"^{sentence}$"):
         Digits(**changes)
 
 

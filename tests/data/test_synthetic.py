@@ -49,9 +49,26 @@ def test_images_drawn_in_parts_are_all_drawn(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"classes": 0}, {"per_class": 0}, {"channels": -1}, {"noise": -1.0}, {"noise": np.nan}],
+    ("name", "value", "wanted"),
+    [
+        ("classes", 0, "an integer from 1 to 100,000"),
+        ("per_class", 0, "an integer from 1 to 1,000,000"),
+        ("test_per_class", 0, "an integer from 1 to 1,000,000"),
+        ("image_size", 0, "an integer from 1 to 4,096"),
+        ("channels", -1, "an integer from 1 to 64"),
+        ("noise", -1.0, "a number in [0, 1e+06]"),
+        ("noise", np.nan, "a number in [0, 1e+06]"),
+        ("noise", np.inf, "a number in [0, 1e+06]"),
+        ("data_seed", -1, "an integer from 0 to 4,294,967,295"),
+    ],
 )
-def test_impossible_fields_get_a_sentence(changes: dict[str, Any]) -> None:
-    with pytest.raises(SteradError, match=f"{next(iter(changes))} is .* give"):
-        Synthetic(**changes)
+def test_impossible_fields_get_a_sentence(name: str, value: Any, wanted: str) -> None:
+    with pytest.raises(SteradError) as refused:
+        Synthetic(**{name: value})
+    assert str(refused.value) == f"{name} {value} is out of range: give {wanted}"
+
+
+def test_images_that_no_memory_holds_are_refused_before_they_are_drawn() -> None:
+    told = r"^1,020,000 synthetic images of 1000 pixels a side take more than 8 GiB: give fewer"
+    with pytest.raises(SteradError, match=told):
+        Synthetic(per_class=1_000, test_per_class=20, classes=1_000, image_size=1_000)

@@ -57,10 +57,10 @@ def test_the_product_of_the_axes_in_their_order(tmp_path: Path) -> None:
 
 
 def test_title_and_single_run(tmp_path: Path) -> None:
-    assert study(tmp_path, "").configs == (RunConfig.of(),)
-    assert study(tmp_path, "").title == "grid"
-    assert study(tmp_path, 'title = "Mine"').title == "Mine"
-    assert study(tmp_path, "[fixed]\nseed = 3").configs == (RunConfig.of(seed=3),)
+    made = study(tmp_path, "[fixed]\nseed = 3")
+    assert made.configs == (RunConfig.of(seed=3),)
+    assert made.title == "grid"
+    assert study(tmp_path, 'title = "Mine"\n[fixed]\nseed = 3').title == "Mine"
 
 
 def test_fields_of_one_method_go_to_it_alone(tmp_path: Path) -> None:
@@ -100,16 +100,18 @@ def test_aliases_hold_in_files(tmp_path: Path) -> None:
         ('[axes]\nmethod = "agd-fd"', "the axis 'method' is 'agd-fd': give a list"),
         ('[axes]\nmethod = ["agdfd"]', "unknown method 'agdfd': did you mean 'agd-fd'"),
         ("[method.agdfd]\nlr = 1", "unknown method 'agdfd'"),
-        ("[fixed]\nmethod = 3", "method = 3 is a int: give it as str"),
+        ("[fixed]\nmethod = 3", "line 2: method 3 is of type int: give text$"),
         ("[fixed]\nmemry = 3", "unknown field 'memry' .*: did you mean 'memory'"),
-        ('[fixed]\nseed = "x"', "seed = 'x' is a str: give it as int"),
+        ('[fixed]\nseed = "x"', "line 2: seed 'x' is of type str: give an integer from 0 to "),
         ('method = "agd-fd"', r"method = 'agd-fd' is not a table: .* \[fixed\] or \[axes\]"),
         ("[method]\nagd-fd = 3", "method.agd-fd = 3 is not a table"),
         ("fixed = 3", "fixed = 3 is not a table"),
         ("axes = [1]", r"axes = \[1\] is not a table"),
-        ("title = 3", "title = 3 is a int: give it as str"),
-        ('tuned = "none"', "no tuned values are called 'none': known are "),
-        ("tuned = 3", "tuned = 3 is a int: give it as str"),
+        ("title = 3", "line 1: title 3 is of type int: give text$"),
+        ('tuned = "none"\n[fixed]\nseed = 1', "no tuned values are called 'none': known are "),
+        ("tuned = 3\n[fixed]\nseed = 1", "line 1: tuned 3 is of type int: give text$"),
+        ("", "it says nothing to run: give values under .fixed. or lists under .axes.$"),
+        ('title = "Mine"\ntuned = "digits"', "it says nothing to run: give values under "),
         ("[fixed", "is not TOML"),
         ("seed: 1", "is not TOML"),
     ],
@@ -131,10 +133,18 @@ def test_a_wrong_study_is_named_with_its_file(tmp_path: Path, text: str, told: s
         ("[method.agd-fd]\nlr = 1\n[method.vmffd]\nlr = 1", 3, "'vmf-fd'"),
         ("[fixed]\nseed = 1\n[[grid]]\nfixed = { memry = 3 }", 4, "'memory'"),
         ("[fixed]\nseed = 1\n[[grid]]\naxs.seed = [3]", 4, "'axes'"),
-        ('[fixed]\nseed = 1\nmemory = "many"', 3, "give it as int"),
+        ('[fixed]\nseed = 1\nmemory = "many"', 3, "memory 'many' is of type str: give an integer"),
         ("[fixed]\nseed = 1\nmemory: 3", 3, "not TOML"),
-        ("[fixed]\nmemory = 1\n[axes]\nseed = [-1]", 4, "outside 0 to"),
-        ("[fixed]\nseed = 1\nper-class = 0", 3, "give at least 1"),
+        (
+            "[fixed]\nmemory = 1\n[axes]\nseed = [-1]",
+            4,
+            "seed -1 is out of range: give an integer from 0 to",
+        ),
+        (
+            "[fixed]\nseed = 1\nper-class = 0",
+            3,
+            "per_class 0 is out of range: give an integer from 1",
+        ),
         ("[axes]\nseed = [0]\nmem-size = []", 3, "at least one value"),
         ("[fixed]\nmemory = 1\nmem-size = 2", 3, "another name of memory"),
         ("[method.er_ace]\nlr = 1\n[method.er-ace]\nlr = 2", 1, "another name of er-ace"),

@@ -169,5 +169,20 @@ def test_boundaries_that_nobody_announces_are_refused_in_words() -> None:
     assert METHODS["a-gem"] is AGEM
     with pytest.raises(SteradError, match="announces none: use detected or auto"):
         learner(announced=False, boundaries="announced")
-    with pytest.raises(SteradError, match="lag of a change detector is -1"):
+    with pytest.raises(SteradError, match="detection_lag -1 is out of range: give an integer from 0"):
         learner(announced=False, detection_lag=-1)
+
+
+def test_frozen_parameters_are_left_alone() -> None:
+    made, s = learner(), stream()
+    made.network.encoder.requires_grad_(False)
+    made.optimiser = made.make_optimiser()
+    frozen = copy.deepcopy(made.network.encoder.state_dict())
+    head = copy.deepcopy(made.network.head.state_dict())
+    for step in range(len(s)):
+        made.observe(s.batch(step))
+        if (boundary := s.boundary(step + 1)) is not None:
+            made.boundary(boundary)
+    weights = dict(made.network.encoder.named_parameters())
+    assert all(torch.equal(frozen[name], weight) for name, weight in weights.items())
+    assert not same(head, made.network.head.state_dict())

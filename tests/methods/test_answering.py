@@ -2,7 +2,9 @@
 
 import copy
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -238,3 +240,42 @@ def test_evaluations_between_steps_change_no_bit_of_what_is_learnt(name: str, vi
         evaluated.instant_scores(asked())
         assert all(module.training for module in evaluated.network.modules())
     assert same(silent.state_dict(), evaluated.state_dict())
+
+
+def test_overlapping_evaluations_leave_the_network_in_training_mode() -> None:
+    made = learner("er")
+    assert made.network.training
+    with made.answering():
+        with made.answering():
+            assert not made.network.training
+        assert not made.network.training, "the first evaluation still goes on"
+    assert made.network.training
+
+
+def test_the_evaluation_that_began_first_may_end_first() -> None:
+    made, both, left = learner("er"), Barrier(2), Event()
+
+    def first() -> None:
+        with made.answering():
+            both.wait()
+        left.set()
+
+    def second() -> None:
+        with made.answering():
+            both.wait()
+            left.wait()
+            assert not made.network.training
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(first), pool.submit(second)]:
+            done.result(timeout=30)
+    assert made.network.training
+
+
+def test_evaluations_in_threads_leave_the_network_in_training_mode() -> None:
+    made = learner("er")
+    x = torch.rand(40, *made.problem.input_shape)
+    with ThreadPoolExecutor(4) as pool:
+        scores = list(pool.map(lambda _: made.instant_scores(x)[0], range(40)))
+    assert made.network.training
+    assert all(torch.equal(scores[0], one) for one in scores)

@@ -183,3 +183,22 @@ def test_bad_numbers_are_refused_in_words(name: str, fields: dict[str, Any], sai
 def test_asking_before_learning(name: str) -> None:
     with pytest.raises(SteradError, match="observe a batch"):
         learner(name).consolidate()
+
+
+@pytest.mark.filterwarnings("ignore:.*float16.*")
+def test_the_scale_of_an_earlier_training_is_forgotten() -> None:
+    """In float16 the scaler adapts its scale; a training must not depend on those before it."""
+    problem = Problem((1, 8, 8), 6, memory=20, width=2, seed=3, precision="float16")
+    config = GDumbConfig(epochs=2, memory_batch=8)
+    asked, silent = (METHODS["gdumb"](config, problem) for _ in range(2))
+    assert isinstance(asked, FromScratch)
+    for step in range(4):
+        asked.observe(stream().batch(step))
+        silent.observe(stream().batch(step))
+        asked.consolidate()
+        asked.scaler.update(2.0**5)  # as if gradients had overflowed
+    asked.trained_after = None
+    for made in (asked, silent):
+        made.consolidate()
+    x = stream().batch(0).x
+    assert torch.equal(asked.scores(x)[0], silent.scores(x)[0])

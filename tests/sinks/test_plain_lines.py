@@ -71,3 +71,15 @@ def test_lines_go_to_standard_error_by_default(capsys: pytest.CaptureFixture[str
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == "mine: continues from step 7\n"
+
+
+def test_a_feed_without_an_end_is_told_without_one() -> None:
+    stream = io.StringIO()
+    lines = PlainLines("feed", stream, every=0.0)
+    lines.emit({"event": "progress", "step": 3, "steps": None, "loss": 0.5, "seconds": 1.0})
+    moment = {"samples": 1200, "total_samples": None, "seen": 4, "accuracy": 0.5}
+    lines.emit({"event": "evaluation", "step": 3, "steps": None, "seconds": 1.0, **moment})
+    first, second = stream.getvalue().splitlines()
+    assert first.startswith("feed: step 3, ")
+    assert first.endswith("steps/s, loss 0.5")
+    assert second == "feed: 1,200 images seen, 4 classes, 50.00% right"

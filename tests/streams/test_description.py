@@ -167,11 +167,32 @@ def test_the_stream_of_a_seed_never_changes(name: str) -> None:
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
-        (lambda: IBlurry(disjoint=101), "disjoint 101 is not a share"),
-        (lambda: SiBlurry(blur=-1), "blur -1 is not a share"),
-        (lambda: Linear(overlap=1.5), "overlap 1.5 is not a share of a task"),
+        (
+            lambda: IBlurry(disjoint=101),
+            "disjoint 101.0 is out of range: give a number in [0, 100]",
+        ),
+        (lambda: SiBlurry(blur=-1), "blur -1.0 is out of range: give a number in [0, 100]"),
+        (lambda: SiBlurry(disjoint=-1), "disjoint -1.0 is out of range: give a number in [0, 100]"),
+        (lambda: IBlurry(blur=100.5), "blur 100.5 is out of range: give a number in [0, 100]"),
+        (lambda: Linear(overlap=1.5), "overlap 1.5 is out of range: give a number in [0, 1]"),
     ],
 )
 def test_shares_that_are_none_get_a_sentence(source: Any, sentence: str) -> None:
-    with pytest.raises(SteradError, match=sentence):
+    with pytest.raises(SteradError) as refused:
         source()
+    assert str(refused.value) == sentence
+
+
+@pytest.mark.parametrize("name", sorted(GOLDEN))
+def test_numbers_that_no_stream_can_have_get_a_sentence(name: str) -> None:
+    known = STREAMS[name].__dataclass_fields__
+    for field, value, wanted in (
+        ("batch_size", 0, "an integer from 1 to 100,000"),
+        ("imbalance", 0.5, "a number in [1, 1e+06]"),
+        ("tasks", 0, "an integer from 1 to 1,000,000"),
+        ("scale", 0.0, "a number in (0, 1e+09]"),
+    ):
+        if field in known:
+            with pytest.raises(SteradError) as refused:
+                STREAMS[name](**{field: value})
+            assert str(refused.value) == f"{field} {value} is out of range: give {wanted}"

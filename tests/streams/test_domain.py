@@ -144,13 +144,25 @@ def test_a_dataset_without_sessions_is_rotated() -> None:
         (Domain("sessions", 3), recorded(), "has 8 sessions"),
         (Domain("sessions", whole=True), recorded(), "leave domains and whole away"),
         (Domain("colour"), Synthetic(per_class=2).load(), "grey"),
-        (Domain("rotation", 0), Synthetic(per_class=2).load(), "domains is 0"),
         (Domain("rotation", 21), Synthetic(per_class=2).load(), "20 images cannot fill 21"),
     ],
 )
 def test_what_cannot_be_gets_a_sentence(source: Domain, data: Dataset, sentence: str) -> None:
     with pytest.raises(SteradError, match=sentence):
         source.open(data, 0)
+
+
+def test_no_domains_at_all_get_a_sentence() -> None:
+    with pytest.raises(SteradError, match=r"^domains 0 is out of range: give an integer from 1 to"):
+        Domain("rotation", 0)
+    with pytest.raises(SteradError, match=r"^domains is 0: give at least 1$"):
+        transformations("rotation", 0, 0)
+
+
+def test_an_unknown_kind_gets_a_sentence() -> None:
+    told = "^kind 'moon' is unknown: choose sessions, rotation, permutation, brightness or colour$"
+    with pytest.raises(SteradError, match=told):
+        Domain("moon")  # type: ignore[arg-type]
 
 
 def test_vectors_cannot_be_rotated() -> None:

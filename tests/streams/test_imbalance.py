@@ -46,7 +46,10 @@ def test_a_domain_that_loses_everything_gets_a_sentence() -> None:
         Domain(kind="brightness", domains=8, imbalance=4).open(data, 0)
 
 
-@pytest.mark.parametrize("imbalance", [0.5, -1, float("inf"), float("nan")])
+@pytest.mark.parametrize("imbalance", [0.5, -1.0, float("inf"), float("nan")])
 def test_an_impossible_imbalance_gets_a_sentence(imbalance: float) -> None:
-    with pytest.raises(SteradError, match="below 1 or endless"):
-        Clear(tasks=5, imbalance=imbalance).open(Synthetic(per_class=2).load(), 0)
+    told = rf"^imbalance {imbalance} is out of range: give a number in \[1, 1e\+06\]$"
+    with pytest.raises(SteradError, match=told):
+        Clear(tasks=5, imbalance=imbalance)
+    with pytest.raises(SteradError, match=f"^imbalance {imbalance} is below 1 or endless"):
+        long_tail(np.array([3, 2]), imbalance, np.random.default_rng(0))

@@ -16,15 +16,15 @@ COMMANDS = ("list", "train", "study", "search", "report", "verify", "data", "str
 USAGE = """\
 sterad: online continual learning with laws on the unit sphere
 
-  sterad list [NAME]           what there is: methods, datasets, streams, encoders, ...
+  sterad list [KIND|NAME]      what there is: methods, datasets, streams, encoders, ...
   sterad train METHOD ...      learn from a stream seen once; a second call continues or prints
   sterad study FILE.toml ...   run the missing runs of a grid and print their table
-  sterad search METHOD ...     the values of a method that do best; studies/best keeps them
+  sterad search METHOD ...     the values of a method that do best, found on held-out images
   sterad report RUNS           tables and one HTML page from finished runs
   sterad verify RUNS           every number and claim of the paper beside them
   sterad data list|check|get   datasets: what there is, whether it is whole, fetch it
   sterad stream NAME ...       describe, save or draw a stream
-  sterad bench                 how near each step comes to the bare network, on this machine
+  sterad bench                 step time of each method relative to the bare network
 
 `sterad COMMAND --help` says more, `sterad train METHOD --help` everything about a method."""
 
@@ -43,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SteradError as error:
         print(f"sterad: {error}", file=sys.stderr)
         return 2
+    except SystemExit as done:  # help was printed
+        return int(done.code or 0)
     except BrokenPipeError:
         # The reader, `head` say, has gone: nothing is wrong, and nobody listens to a traceback.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -91,22 +93,5 @@ def _run(name: str, arguments: list[str]) -> int:
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise SteradError(f"unknown command {name!r}: {hint}known are {', '.join(COMMANDS)}")
     command = importlib.import_module(f"sterad.cli.{name}")
-    code: int = command.main(_spelt_out(arguments))
+    code: int = command.main(arguments)
     return code
-
-
-def _spelt_out(arguments: list[str]) -> list[str]:
-    """Return the words with True or False after a switch that without them is left to the machine.
-
-    >>> _spelt_out(["er", "--no-compile"]), _spelt_out(["--compile", "--seed", "1"])
-    (['er', '--compile', 'False'], ['--compile', 'True', '--seed', '1'])
-    """
-    words: list[str] = []
-    for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
-        if word == "--no-compile":
-            words += ["--compile", "False"]
-        elif word == "--compile" and after not in ("True", "False", "None"):
-            words += ["--compile", "True"]
-        else:
-            words.append(word)
-    return words

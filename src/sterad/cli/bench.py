@@ -2,11 +2,12 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import tyro
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -18,59 +19,72 @@ from sterad.bench.interleaved import Spread, Timings, Turns
 from sterad.bench.stages import stage_timings
 from sterad.bench.steps import StepCost, step_costs
 from sterad.bench.subject import Scene
-from sterad.errors import SteradError
-from sterad.experiments.execution import Execution
+from sterad.cli.options import positional, read
+from sterad.data.progress import progress
+from sterad.experiments.execution import Execution, Precision
 from sterad.experiments.provenance import provenance
 from sterad.methods import METHODS
+from sterad.validation import Range
 
 console = Console(highlight=False)
 
 
-def bench(
-    method: tuple[str, ...] = (),
-    full: bool = False,
-    image_size: int = 32,
-    rounds: int = 12,
-    seconds: float = 5.0,
-    images: int = 500,
-    precision: str | None = None,
-    compile: bool | None = None,
-    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
-) -> None:
+@dataclass(frozen=True)
+class BenchOptions:
     """Time a step of each method beside the bare network; everything is a ratio within one run.
 
-    Args:
-        method: Methods to time; all by default.
-        full: A network of width 64 instead of 20, which takes four times as long.
-        image_size: Pixels a side.
-        rounds: How often all contenders take their turns, at least.
-        seconds: How long they go on at least, so that short steps take more turns.
-        images: Images answered to compare evaluations.
-        precision: float32, bfloat16 or float16; what the machine has units for by default.
-        compile: --compile or --no-compile single passes; by default as a run of 10,000 steps does.
-        json_file: Also write every number there.
+    Without options it takes about ten minutes; `sterad bench er agd-fd` times two methods.
     """
-    if rounds < 1 or images < 1:
-        raise SteradError(f"rounds {rounds} and images {images} must both be 1 or more")
-    if not 0 <= seconds <= 3600:
-        raise SteradError(f"seconds {seconds} is outside 0 to 3600: 5 are enough on quiet cores")
-    scene, turns = Scene(image_size, width=64 if full else 20), Turns(rounds, seconds)
-    execution = Execution.chosen(precision=precision, compile=compile)
+
+    methods: tuple[str, ...] = positional("METHOD ...", ())
+    """Methods to time (default: all)."""
+    full: bool = False
+    """A network of width 64 instead of 20, which takes four times as long."""
+    image_size: Annotated[int, Range(8, 512)] = 32
+    """Pixels a side."""
+    rounds: Annotated[int, Range(1, 10_000)] = 12
+    """How often all contenders take their turns, at least."""
+    seconds: Annotated[float, Range(0, 3600)] = 5.0
+    """How long they go on at least, so that short steps take more turns."""
+    images: Annotated[int, Range(1, 100_000)] = 500
+    """Images predicted to compare evaluations."""
+    precision: Precision | None = None
+    """Of the encoder (default: what the machine has units for)."""
+    compile: bool | None = None
+    """Compile single passes or not (default: as a run of 10,000 steps does)."""
+    json: Path | None = None
+    """Also write every number there."""
+
+
+def bench(options: BenchOptions) -> None:
+    """Print each result as it is found, then the tables."""
+    scene = Scene(options.image_size, width=64 if options.full else 20)
+    turns = Turns(options.rounds, options.seconds)
+    execution = Execution.chosen(precision=options.precision, compile=options.compile)
     settled = scene.settled(execution)
     execution = dataclasses.replace(execution, precision=settled.precision)  # at any size of images
-    console.print(f"{provenance()['machine']}; {dataclasses.asdict(settled)}")
-    console.print(f"images of {scene.image_size} pixels, ResNet-18 of width {scene.width}")
-    names = [METHODS.resolve(one) for one in method] or list(METHODS)
-    steps = list(_shown(step_costs(scene, names, execution, turns)))
-    stages = stage_timings(scene, "agd-fd", execution, turns)
-    answers = answer_timings(scene, execution, images, turns)
-    grown = list(growths(scene, execution, turns))
+    names = [METHODS.resolve(one) for one in options.methods] or list(METHODS)
+    compiled = "compiled where passes go alone" if settled.compile else "nothing compiled"
+    console.print(provenance()["machine"])
+    console.print(
+        f"{settled.threads} threads, {settled.precision}, {compiled}; images of "
+        f"{scene.image_size} pixels, ResNet-18 of width {scene.width}"
+    )
+    parts = len(names) + 3
+    with progress("benchmark", parts, "parts") as advance:
+        steps = list(_shown(step_costs(scene, names, execution, turns), advance))
+        stages = stage_timings(scene, "agd-fd", execution, turns)
+        _print_stages(stages)
+        advance(1)
+        answers = answer_timings(scene, execution, options.images, turns)
+        console.print(f"evaluation: {options.images / answers.of('sterad').median:.0f} images/s,")
+        console.print(f"  {answers.ratio('small', 'sterad')} times as fast as in batches of 10")
+        advance(1)
+        grown = list(growths(scene, execution, turns))
+        _print_growth(grown)
+        advance(1)
     _print_steps(steps)
-    _print_stages(stages)
-    console.print(f"evaluation: {images / answers.of('sterad').median:.0f} images a second,")
-    console.print(f"  {answers.ratio('small', 'sterad')} times as fast as in batches of 10")
-    _print_growth(grown)
-    if json_file is not None:
+    if options.json is not None:
         found = {
             "machine": provenance(),
             "execution": dataclasses.asdict(settled),
@@ -80,14 +94,16 @@ def bench(
             "answers": _plain(answers),
             "growth": [dataclasses.asdict(one) for one in grown],
         }
-        write_atomically(json_file, json.dumps(found, indent=1) + "\n")
-        print(json_file)
+        write_atomically(options.json, json.dumps(found, indent=1) + "\n")
+        print(options.json)
 
 
-def _shown(costs: Iterable[StepCost]) -> Iterable[StepCost]:
+def _shown(costs: Iterable[StepCost], advance: Callable[[int], None]) -> Iterable[StepCost]:
+    """Pass costs on, with a line for each as soon as it is known."""
     for cost in costs:
         above = f"{1000 * cost.above.median:.1f} ms above"
         console.print(f"  {cost.method}: {cost.ratio} times its limit, {above}")
+        advance(1)
         yield cost
 
 
@@ -144,7 +160,11 @@ def _ms(spread: Spread) -> str:
     return f"{milliseconds:,.0f}" if milliseconds >= 100 else f"{milliseconds:.3g}"
 
 
-def main(argv: list[str]) -> int:
+def main(argv: Sequence[str]) -> int:
     """Run the command."""
-    tyro.cli(bench, args=argv, prog="sterad bench")
+    options: BenchOptions = read(BenchOptions, argv, "sterad bench")
+    with warnings.catch_warnings():
+        # What torch says while it compiles concerns its developers, and stands between the results.
+        warnings.filterwarnings("ignore", module=r"torch\.")
+        bench(options)
     return 0

@@ -2,11 +2,12 @@
 
 import inspect
 import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import tyro
-
+from sterad.cli.options import positional, read
 from sterad.data import DATASETS
 from sterad.data.check import check, check_cache
 from sterad.data.get import get
@@ -14,12 +15,34 @@ from sterad.data.layout import data_root
 from sterad.data.sources import SOURCES
 from sterad.errors import SteradError
 
-COMMANDS = ("list", "check", "get")
-Name = Annotated[str, tyro.conf.Positional]
 
-
-def show() -> None:
+@dataclass(frozen=True)
+class ListOptions:
     """Say which datasets there are, how large, under which licence and where from."""
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    """Say whether a dataset is there, whole or not; without a NAME, all of them."""
+
+    name: str | None = positional("NAME", None)
+    """A dataset, see `sterad data list`."""
+    root: Path | None = None
+    """Where the data lie; STERAD_DATA by default, else `data`."""
+
+
+@dataclass(frozen=True)
+class GetOptions:
+    """Fetch the official files of a dataset, verify and unpack them; a second call continues."""
+
+    name: str = positional("NAME")
+    """A dataset, see `sterad data list`."""
+    root: Path | None = None
+    """Where the data shall lie; STERAD_DATA by default, else `data`."""
+
+
+def show(_: ListOptions) -> int:
+    """Print the datasets."""
     for name in DATASETS:
         source = SOURCES.get(name)
         if source is None:
@@ -32,18 +55,12 @@ def show() -> None:
             f"images of {shape}, {source.size / 1e6:,.0f} MB to fetch"
         )
         print(f"  licence: {source.licence}\n  from {source.page}")
+    return 0
 
 
-def examine(
-    name: Annotated[str | None, tyro.conf.Positional] = None, root: Path | None = None
-) -> int:
-    """Say whether a dataset is there, whole or not; without a NAME, all of them.
-
-    Args:
-        name: A dataset, see `sterad data list`.
-        root: Where the data lie; STERAD_DATA by default, else `data`.
-    """
-    place = data_root(root)
+def examine(options: CheckOptions) -> int:
+    """Print what is there; return 1 where something is not whole."""
+    name, place = options.name, data_root(options.root)
     names = sorted(SOURCES) if name is None else [DATASETS.resolve(name)]
     whole = True
     for one in names:
@@ -58,15 +75,17 @@ def examine(
     return 0 if whole else 1
 
 
-def fetch(name: Name, root: Path | None = None) -> int:
-    """Fetch the official files of a dataset, verify and unpack them; a second call continues.
-
-    Args:
-        name: A dataset, see `sterad data list`.
-        root: Where the data shall lie; STERAD_DATA by default, else `data`.
-    """
-    print(get(DATASETS.resolve(name), data_root(root)))
+def fetch(options: GetOptions) -> int:
+    """Fetch, and print where it lies."""
+    print(get(DATASETS.resolve(options.name), data_root(options.root)))
     return 0
+
+
+COMMANDS: dict[str, tuple[type[Any], Callable[[Any], int]]] = {
+    "list": (ListOptions, show),
+    "check": (CheckOptions, examine),
+    "get": (GetOptions, fetch),
+}
 
 
 def _begun(name: str, root: Path) -> bool:
@@ -74,17 +93,17 @@ def _begun(name: str, root: Path) -> bool:
     return any((root / folder).exists() for folder in folders)
 
 
-def main(argv: list[str]) -> int:
+def main(argv: Sequence[str]) -> int:
     """Run the command."""
     name = argv[0] if argv else "--help"
     if name in ("-h", "--help"):
         print(f"{__doc__}\n")
-        for command, does in zip(COMMANDS, (show, examine, fetch), strict=True):
-            print(f"  sterad data {command:6} {(does.__doc__ or '').partition(chr(10))[0]}")
+        for command, (options, _) in COMMANDS.items():
+            print(f"  sterad data {command:6} {(options.__doc__ or '').partition(chr(10))[0]}")
         return 0
     if name not in COMMANDS:
         raise SteradError(f"unknown command 'data {name}': known are {', '.join(COMMANDS)}")
-    does = (show, examine, fetch)[COMMANDS.index(name)]
-    code = tyro.cli(does, args=argv[1:], prog=f"sterad data {name}")
+    options, act = COMMANDS[name]
+    code = act(read(options, argv[1:], f"sterad data {name}"))
     sys.stdout.flush()
-    return code or 0
+    return code

@@ -1,15 +1,18 @@
 """`sterad list`: what there is, and where each comes from."""
 
 import dataclasses
+import difflib
 import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import tyro
 from rich.console import Console
 from rich.table import Table
 
 from sterad.classifiers import CLASSIFIERS
+from sterad.cli.options import positional, read
 from sterad.data import DATASETS
 from sterad.encoders import ENCODERS
 from sterad.errors import SteradError
@@ -17,7 +20,7 @@ from sterad.experiments.launchers import LAUNCHERS
 from sterad.experiments.tuned import read_tuned, tuned_files
 from sterad.memory import MEMORIES
 from sterad.methods import METHODS
-from sterad.registry import Registry, load_plugin
+from sterad.registry import Registry, canonical, load_plugin
 from sterad.sinks import SINKS
 from sterad.sphere import LAWS
 from sterad.streams import STREAMS
@@ -37,30 +40,23 @@ REGISTRIES: tuple[Registry[Any], ...] = (
 )
 
 
-def show(
-    name: Annotated[str | None, tyro.conf.Positional] = None, plugin: tuple[Path, ...] = ()
-) -> None:
-    """Say what there is and where it comes from; with a NAME, its fields and their defaults.
+@dataclass(frozen=True)
+class ListOptions:
+    """Say what there is and where it comes from: all of it, one kind, or one thing's fields."""
 
-    Args:
-        name: A method, dataset, stream, ...
-        plugin: Python files that register your own.
-    """
-    for file in plugin:
-        load_plugin(file)
-    if name is None:
-        _print_all()
-    else:
-        _print_one(name)
+    name: str | None = positional("NAME", None)
+    """A kind, such as methods or streams, or the name of one of them."""
+    plugin: tuple[Path, ...] = ()
+    """A Python file that registers your own (repeatable)."""
 
 
 def _first_sentence(thing: Any) -> str:
     return (inspect.getdoc(thing) or "").partition("\n")[0]
 
 
-def _print_all() -> None:
+def _print_all(registries: Sequence[Registry[Any]]) -> None:
     console = Console(highlight=False)
-    for registry in REGISTRIES:
+    for registry in registries:
         table = Table(box=None, pad_edge=False, show_header=False)
         table.add_column(width=20)
         for name in registry:
@@ -73,7 +69,11 @@ def _print_one(name: str) -> None:
     found = [registry for registry in REGISTRIES if name in registry]
     if not found:
         known = [one for registry in REGISTRIES for one in registry]
-        raise SteradError(f"nothing is called {name!r}: known are {', '.join(known)}")
+        near = difflib.get_close_matches(name, [*known, *map(_plural, REGISTRIES)], n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise SteradError(
+            f"nothing is called {name!r}: {hint}kinds are {', '.join(map(_plural, REGISTRIES))}"
+        )
     for registry in found:
         thing = registry[name]
         print(f"{registry.kind} {registry.resolve(name)}: {_first_sentence(thing)}")
@@ -93,7 +93,19 @@ def _print_tuned(method: str) -> None:
             print(f"  --tuned {name} ({found.source}): {values}")
 
 
-def main(argv: list[str]) -> int:
+def _plural(registry: Registry[Any]) -> str:
+    return f"{registry.kind[:-1]}ies" if registry.kind.endswith("y") else f"{registry.kind}s"
+
+
+def main(argv: Sequence[str]) -> int:
     """Run the command."""
-    tyro.cli(show, args=argv, prog="sterad list")
+    options: ListOptions = read(ListOptions, argv, "sterad list")
+    for file in options.plugin:
+        load_plugin(file)
+    kind = canonical(options.name or "")
+    meant = [one for one in REGISTRIES if kind in (one.kind, _plural(one))]
+    if options.name is None or meant:
+        _print_all(meant or REGISTRIES)
+    else:
+        _print_one(options.name)
     return 0

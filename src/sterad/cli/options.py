@@ -1,138 +1,184 @@
-"""Options of what is named on the command line: the fields of a method, dataset or stream."""
+"""Options of a command: the fields of dataclasses, parsed and checked like all other values."""
 
 import dataclasses
-from dataclasses import field
-from typing import Annotated, Any
+import difflib
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-import tyro
+from sterad.cli.help import print_help
+from sterad.errors import SteradError
+from sterad.validation import build, describe, field_named, hints_of, names_of, parsed
 
-from sterad.data import DATASETS
-from sterad.experiments.config import ALIASES, deal
-from sterad.experiments.fields import build
-from sterad.experiments.toml_file import read_toml
-from sterad.experiments.tuned import tuned_values
-from sterad.methods import METHODS
-from sterad.registry import Registry, load_plugin
-from sterad.streams import STREAMS
+HELP = ("-h", "--help", "--help-all")
+HINTS = {
+    "arch": "use --encoder",
+    "augmentation": "use --recipe",
+    "augment": "use --recipe",
+    "backbone": "use --encoder",
+    "batch": "use --batch-size",
+    "buffer": "use --memory",
+    "bs": "use --batch-size",
+    "cpu": "use --device cpu",
+    "cuda": "use --device cuda",
+    "data": "use --dataset NAME, and --root FOLDER where its files lie",
+    "data_dir": "use --root",
+    "dtype": "use --precision",
+    "epochs": "a stream is seen once; --memory-iterations takes several steps on each batch",
+    "fp16": "use --precision float16",
+    "gpu": "use --device cuda",
+    "iterations": "use --memory-iterations for several steps on each batch",
+    "learning_rate": "use --lr",
+    "log": "use --sink",
+    "logger": "use --sink",
+    "method": "name the method as a word of its own, without dashes",
+    "model": "use --encoder for the network; the method is the first word",
+    "n_epochs": "a stream is seen once; --memory-iterations takes several steps on each batch",
+    "network": "use --encoder",
+    "num_epochs": "a stream is seen once; --memory-iterations takes several steps on each batch",
+    "num_threads": "use --threads",
+    "num_workers": "use --threads for one run; studies and searches have --workers",
+    "output": "use --out",
+    "output_dir": "use --out",
+    "resume": "the same command continues a run that was interrupted",
+    "save_dir": "use --out",
+    "wd": "use --weight-decay",
+}
+"""Words of other tools, and what to write here."""
 
-NAMES: dict[str, Registry[Any]] = {"method": METHODS, "dataset": DATASETS, "stream": STREAMS}
-USUAL = {"method": "agd-fd", "dataset": "digits", "stream": "clear"}
+
+@dataclass(frozen=True)
+class Words:
+    """A command line sorted: the words of each option by its field, and those of none."""
+
+    given: dict[str, list[str]]
+    positionals: list[str]
 
 
-def parse(
-    argv: list[str], positional: str, named: tuple[str, ...], extra: dict[str, Any], prog: str
-) -> Any:
-    """Return parsed options of one positional name, of `named` ones, and of `extra` dataclasses.
+def positional(name: str, default: Any = dataclasses.MISSING) -> Any:
+    """Return a dataclass field that is given by its place, shown as `name` in the help."""
+    return field(default=default, metadata={"positional": name})
 
-    What is parsed has the names as `method`, `dataset`, `stream`, their fields as `of_method` and
-    so on, and the extra dataclasses under their own keys.
+
+def read(cls: type[Any], argv: Sequence[str], prog: str) -> Any:
+    """Return an instance of a dataclass from a command line; print its help where asked to."""
+    places = [one for one in dataclasses.fields(cls) if "positional" in one.metadata]
+    if set(argv) & set(HELP):
+        print_help(prog, cls.__doc__ or "", {"Options": (cls,)}, folded="--help-all" not in argv)
+        raise SystemExit(0)
+    hints = hints_of(cls)
+    options = {name: hints[name] for name in set(names_of(cls)) - {one.name for one in places}}
+    words = sort_words(argv, options, lambda name: unknown_option(name, options, prog))
+    given = placed_words(words.positionals, places, hints, prog)
+    return build(cls, typed_values(words.given | given, hints))
+
+
+def placed_words(
+    words: Sequence[str], places: Sequence[Any], hints: Mapping[str, Any], prog: str
+) -> dict[str, list[str]]:
+    """Return the words of the fields that are given by their place; a list takes all the rest."""
+    given: dict[str, list[str]] = {}
+    rest = list(words)
+    for one in places:
+        taken, rest = (rest, []) if is_list(hints[one.name]) else (rest[:1], rest[1:])
+        if taken:
+            given[one.name] = taken
+        elif one.default is dataclasses.MISSING:
+            raise SteradError(f"{prog} needs a {one.metadata['positional']}: see `{prog} --help`")
+    if rest:
+        raise SteradError(f"{rest[0]!r} is one word too many: see `{prog} --help`")
+    return given
+
+
+def sort_words(
+    argv: Sequence[str], hints: Mapping[str, Any], refusal: Callable[[str], SteradError]
+) -> Words:
+    """Sort the words of a command line by the options that they belong to.
+
+    An option takes the next word or what follows `=`, a switch takes none, a list of numbers all
+    words up to the next option. `refusal` makes the error for an option that no field has.
+
+    >>> sort_words(["er", "--seed=1", "--no-prune"], {"seed": int, "prune": bool}, SteradError)
+    Words(given={'seed': ['1'], 'prune': ['false']}, positionals=['er'])
     """
-    argv = [_unaliased(word) for word in argv]
-    chosen, given = _peek(argv, positional, named)
-    return tyro.cli(
-        _options(chosen, given, positional, extra),
-        args=argv,
-        prog=prog,
-        config=(tyro.conf.OmitArgPrefixes,),
-        description=_description(positional, chosen[positional]),
+    given: dict[str, list[str]] = {}
+    positionals: list[str] = []
+    words = list(argv)
+    while words:
+        word = words.pop(0)
+        if not word.startswith("-"):
+            positionals.append(word)
+            continue
+        name, equals, value = word.removeprefix("--").partition("=")
+        fieldname = field_named(name)
+        negated = fieldname.removeprefix("no_")
+        if fieldname not in hints and is_switch(hints.get(negated)) and not equals:
+            given[negated] = ["false"]
+            continue
+        if fieldname not in hints or not word.startswith("--"):
+            raise refusal(name)
+        hint = hints[fieldname]
+        taken = [value] if equals else _taken(name, hint, words)
+        given[fieldname] = [*given.get(fieldname, []), *taken] if is_list(hint) else taken
+    return Words(given, positionals)
+
+
+def _taken(name: str, hint: Any, words: list[str]) -> list[str]:
+    """Return the words of an option, taken from the front of the rest."""
+    if is_switch(hint):
+        return ["true"]
+    if not words or words[0].startswith("--"):
+        raise SteradError(f"--{name} has no value: give {describe(hint)}")
+    taken = [words.pop(0)]
+    while is_list(hint) and _is_number(words[:1]) and _is_number(taken[-1:]):
+        taken.append(words.pop(0))
+    return taken
+
+
+def _is_number(words: Sequence[str]) -> bool:
+    return bool(words) and words[0].lstrip("-").replace(".", "", 1).isdecimal()
+
+
+def typed_values(given: Mapping[str, Sequence[str]], hints: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that words mean, checked against the types and ranges of their fields."""
+    return {name: parsed(_spelt(name), words, hints[name]) for name, words in given.items()}
+
+
+def unknown_option(
+    name: str, known: Iterable[str], prog: str, owners: Mapping[str, Sequence[str]] | None = None
+) -> SteradError:
+    """Return the error for an option that a command does not have.
+
+    owners: the components that have a field of some name, where these are not chosen.
+    """
+    plain = field_named(name)
+    belongs = [f"it belongs to {', '.join(owners[plain])}"] if owners and plain in owners else []
+    if belongs or plain in HINTS:
+        hint = "; ".join([HINTS[plain], *belongs] if plain in HINTS else belongs)
+    else:
+        near = difflib.get_close_matches(plain, list(known), n=1)
+        hint = f"did you mean {_spelt(near[0])}?" if near else f"see `{prog} --help`"
+    dashes = "-" if len(name) == 2 and name.startswith("-") else "--"
+    return SteradError(f"unknown option {dashes}{name.lstrip('-')}: {hint}")
+
+
+def is_switch(hint: Any) -> bool:
+    """Return whether an option takes no word: --name and --no-name."""
+    return hint is bool or (_is_union(hint) and bool in typing.get_args(hint))
+
+
+def is_list(hint: Any) -> bool:
+    """Return whether an option may be given several times."""
+    return typing.get_origin(hint) is tuple or (
+        _is_union(hint) and any(map(is_list, typing.get_args(hint)))
     )
 
 
-def flat(parsed: Any, parts: tuple[str, ...]) -> dict[str, Any]:
-    """Return names and fields of some parts of what was parsed, as `RunConfig.of` takes them."""
-    values: dict[str, Any] = {}
-    for part in parts:
-        value = getattr(parsed, part)
-        if isinstance(value, str):
-            values[part] = value
-            value = getattr(parsed, f"of_{part}")
-        values |= {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
-    return values
+def _is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
 
 
-def _unaliased(word: str) -> str:
-    name, equals, value = word.partition("=")
-    key = name.removeprefix("--").replace("-", "_")
-    if name.startswith("--") and key in ALIASES:
-        return f"--{ALIASES[key]}{equals}{value}"
-    return word
-
-
-def _peek(
-    argv: list[str], positional: str, named: tuple[str, ...]
-) -> tuple[dict[str, str], dict[str, Any]]:
-    """Return what was chosen, and the values of a file, before anything is parsed."""
-    for file in values_of(argv, "plugin"):
-        load_plugin(file)
-    files = values_of(argv, "config")
-    given = read_toml(files[-1], "the config") if files else {}
-    chosen = {name: given.pop(name, USUAL[name]) for name in (positional, *named)}
-    if argv and not argv[0].startswith("-"):
-        chosen[positional] = argv[0]
-    for name in named:
-        if values := values_of(argv, name):
-            chosen[name] = values[-1]
-    chosen = {name: NAMES[name].resolve(value) for name, value in chosen.items()}
-    if tuned := values_of(argv, "tuned"):
-        given = tuned_values(tuned[-1], chosen["method"]) | given
-    return chosen, given
-
-
-def values_of(argv: list[str], option: str) -> list[str]:
-    """Return what is given for an option, before anything is parsed."""
-    values: list[str] = []
-    for at, word in enumerate(argv):
-        if word.startswith(f"--{option}="):
-            values.append(word.partition("=")[2])
-        elif word == f"--{option}":
-            rest = argv[at + 1 :]
-            end = next((i for i, w in enumerate(rest) if w.startswith("--")), len(rest))
-            values += rest[: end if option == "plugin" else 1]
-    return values
-
-
-def _options(
-    chosen: dict[str, str], given: dict[str, Any], positional: str, extra: dict[str, Any]
-) -> type[Any]:
-    """Return a dataclass whose flattened fields are all options of what was chosen."""
-    taken = {one.name for value in extra.values() for one in dataclasses.fields(value)}
-    owners: dict[str, type[Any]] = {
-        f"of_{name}": _without(getattr(NAMES[name][value], "Config", NAMES[name][value]), taken)
-        for name, value in chosen.items()
-    }
-    parts = deal(given, owners | {k: type(v) for k, v in extra.items()}, "the config file")
-    help_text = tyro.conf.arg(help="see `sterad list`")
-    words: list[Any] = [
-        (
-            name,
-            Annotated[str, tyro.conf.Positional, help_text]
-            if name == positional
-            else Annotated[str, help_text],
-            field(default=value),
-        )
-        for name, value in chosen.items()
-    ]
-    nested = [(k, owner, field(default=build(owner, parts[k]))) for k, owner in owners.items()]
-    others = [
-        (k, type(v), field(default=dataclasses.replace(v, **parts[k]))) for k, v in extra.items()
-    ]
-    return dataclasses.make_dataclass("Options", [*words, *others, *nested], frozen=True)
-
-
-def _without(owner: type[Any], taken: set[str]) -> type[Any]:
-    """Return a description whose fields that the command calls its own are no options.
-
-    `--objective` of a search is the search's, though AGD-FD has a field of that name.
-    """
-    hidden: list[Any] = [
-        (one.name, Annotated[Any, tyro.conf.Fixed, tyro.conf.Suppress], field(default=one.default))
-        for one in dataclasses.fields(owner)
-        if one.name in taken
-    ]
-    if not hidden:
-        return owner
-    return dataclasses.make_dataclass(owner.__name__, hidden, bases=(owner,), frozen=True)
-
-
-def _description(kind: str, name: str) -> str:
-    return f"{name}: {(NAMES[kind][name].__doc__ or '').partition(chr(10))[0]}"
+def _spelt(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

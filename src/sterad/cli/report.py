@@ -1,30 +1,28 @@
 """`sterad report`: from finished runs to tables and one page."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import tyro
-
+from sterad.cli.options import positional, read
 from sterad.report.tables import MetricTable, terminal
 from sterad.report.write import write_report
 
 
-def report(
-    runs: Annotated[Path, tyro.conf.Positional] = Path("runs"),
-    figures: bool = False,
-    quiet: bool = False,
-) -> None:
+@dataclass(frozen=True)
+class ReportOptions:
     """Print the tables of the finished runs under RUNS and write them with all figures.
 
     Beside RUNS/report.html, one page that needs nothing else, come report.md, report.tex
     (booktabs), report-runs.csv and report-cells.csv. The last line printed is the page's path.
-
-    Args:
-        runs: Folder of runs, one directory each, or of studies that have these.
-        figures: Also write every figure as PDF and PNG, to RUNS/report-figures.
-        quiet: Print the page's path alone.
     """
-    print(write_report(runs, figures=figures, show=None if quiet else _show))
+
+    runs: Path = positional("RUNS", Path("runs"))
+    """Folder of runs, one directory each, or of studies that have these."""
+    figures: bool = False
+    """Also write every figure as PDF and PNG, to RUNS/report-figures."""
+    quiet: bool = False
+    """Print the page's path alone."""
 
 
 def _show(table: MetricTable) -> None:
@@ -37,7 +35,9 @@ def _show(table: MetricTable) -> None:
     Console(width=width).print(shown)
 
 
-def main(argv: list[str]) -> int:
+def main(argv: Sequence[str]) -> int:
     """Run the command."""
-    tyro.cli(report, args=argv, prog="sterad report")
+    options: ReportOptions = read(ReportOptions, argv, "sterad report")
+    show = None if options.quiet else _show
+    print(write_report(options.runs, figures=options.figures, show=show))
     return 0

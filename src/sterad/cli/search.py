@@ -1,90 +1,116 @@
 """`sterad search`: the values of a method that do best, found on images and seeds not reported."""
 
 import dataclasses
+import shlex
 import sys
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import tyro
-
-from sterad.cli.launching import launcher_named
-from sterad.cli.options import flat, parse
+from sterad.cli.components import Request, request
 from sterad.cli.search_view import SearchView, print_best, shown
-from sterad.cli.train import Place
+from sterad.cli.train import OutputOptions
 from sterad.errors import SteradError
 from sterad.experiments.config import Protocol, RunConfig
-from sterad.experiments.execution import cores
-from sterad.experiments.fields import names_of
-from sterad.experiments.launchers import LAUNCHERS, Job, Launcher
+from sterad.experiments.execution import Execution, cores
+from sterad.experiments.launchers import Job, Local, check_data
 from sterad.experiments.provenance import provenance
-from sterad.experiments.search.best import best_file, write_best
+from sterad.experiments.search.best import write_best
 from sterad.experiments.search.plan import SearchPlan
 from sterad.experiments.search.space import read_space
+from sterad.validation import Count, Seed, names_of
 
 if TYPE_CHECKING:
     from sterad.experiments.search.searching import Search
 
 
 @dataclass(frozen=True)
-class Asked(Protocol):
-    """The protocol of every run; its seeds are those of the search."""
-
-    seed: Annotated[int, tyro.conf.Fixed, tyro.conf.Suppress] = 0
-
-
-@dataclass(frozen=True)
-class Searching:
+class SearchOptions:
     """What is searched and how far."""
 
     sampler: Literal["grid", "tpe"] = "tpe"
     """Every point of the space, or those that TPE takes to be promising."""
-    trials: int | None = None
-    """Points to try in all, those of earlier calls included; the whole grid, or 50 of TPE's."""
+    trials: Count | None = None
+    """Points to try in all, those of earlier calls included (default: the whole grid, or 50 of
+    TPE's)."""
     space: Path | None = None
-    """A TOML file with a table a method of lists and ranges; the paper's space by default."""
-    seeds: tuple[int, ...] = ()
-    """Seeds of each point; 100 101 102, which no table reports, or the paper's 0 1 2 for test."""
+    """A TOML file with a table a method of lists and ranges (default: the paper's space)."""
+    seeds: tuple[Seed, ...] = ()
+    """Seeds of each point (default: 100 101 102, which no table reports, or the paper's 0 1 2 for
+    test)."""
     objective: Literal["validation", "test"] = "validation"
     """Test on a tenth (--validation) of the training images, or, as the paper did, on the test
     images, which then are no test of what is found."""
     prune: bool = True
-    """Stop a trial that at a moment is below the median of complete ones at the same moment."""
+    """Stop no trial before its end; otherwise one that is below the median of complete trials at
+    the same moment is stopped."""
     storage: str | None = None
-    """A file, by default search.journal beside the runs, or for many machines a database,
+    """A file (default: search.journal beside the runs), or for many machines a database,
     postgresql+psycopg://USER:PASSWORD@HOST/NAME say. Calls with one storage share the search."""
-    write: str | None = None
-    """Name of the tuned values under studies/best, or a path; the dataset's name by default."""
-    launcher: str = "local"
-    """Who runs the runs: see `sterad list`. Its fields are options too; --workers are the trials
-    at a time, by default one for each core of this machine."""
+    save_tuned: Path | None = None
+    """Also put the best values into this .toml file of tuned values, in the place of the method's
+    earlier ones."""
 
 
-def main(argv: list[str]) -> int:
+@dataclass(frozen=True)
+class SearchOutput(OutputOptions):
+    """Where the runs of a search are written."""
+
+    out: Path = Path("searches")
+    """Folder of all runs of searches, and of what was found."""
+
+
+def main(argv: Sequence[str]) -> int:
     """Search, print the best trials, and write the best values down with where they come from."""
-    launcher: Any = LAUNCHERS[launcher_named(argv)]()
-    extra = {"searching": Searching(), "protocol": Asked(), "place": Place(out=Path("searches"))}
-    extra |= {"of_launcher": launcher}
-    parsed = parse(argv, "method", ("dataset", "stream"), extra, "sterad search")
-    config = RunConfig.of(**flat(parsed, ("method", "dataset", "stream", "protocol")))
-    plan = _plan(config, parsed.searching, {*_given(argv), *_written(parsed.place.config)})
-    search = _opened(plan, parsed.searching.storage or str(parsed.place.out / "search.journal"))
-    failed = _run(search, parsed.of_launcher, parsed.place)
-    best = print_best(search)
-    source = _source(search, _command(argv, config, parsed.of_launcher))
-    values = _values(search.plan, best.params)
-    file = best_file(parsed.searching.write or config.dataset.name)
-    before = write_best(file, config.method.name, source, values)
-    print(f"best: {best.value:.2%} with {shown(values)}")
-    print(f"written to {file}{f', in place of: {before}' if before else ''}")
-    tuned = parsed.searching.write or config.dataset.name
-    print(f"`sterad train {config.method.name} --tuned {tuned} ...` takes these values")
+    own = {
+        "Search": (SearchOptions,),
+        "Run": (Protocol, SearchOutput),
+        "Execution": (Execution,),
+    }
+    about = "Find the values of a method that do best, on images and seeds that no table reports."
+    kinds = ("dataset", "stream", "launcher")
+    hidden = frozenset({"seed"})
+    asked = request(argv, "sterad search", about, "method", kinds, own, hidden, optional=False)
+    options: SearchOptions = asked.take(SearchOptions)
+    place: SearchOutput = asked.take(SearchOutput)
+    if options.save_tuned is not None and options.save_tuned.suffix != ".toml":
+        raise SteradError(
+            f"cannot save tuned values to {str(options.save_tuned)!r}: its name must end in .toml"
+        )
+    config = asked.config()
+    plan = _plan(config, options, set(asked.values))
+    search = _opened(plan, options.storage or str(place.out / "search.journal"))
+    failed = _run(search, asked, place)
+    _keep(search, asked, options, place, argv)
     return 1 if failed else 0
 
 
-def _plan(config: RunConfig, asked: Searching, given: set[str]) -> SearchPlan:
+def _keep(
+    search: "Search",
+    asked: Request,
+    options: SearchOptions,
+    place: SearchOutput,
+    argv: Sequence[str],
+) -> None:
+    """Print the best trials; write the best values beside the runs and where asked to."""
+    best, plan, method = print_best(search), search.plan, asked.chosen["method"]
+    values = _values(plan, best.params)
+    source = _source(search, _command(asked, plan.config))
+    file = place.out / f"{plan.name}.toml"
+    write_best(file, method, source, values)
+    print(f"best: {best.value:.2%} with {shown(values)}")
+    print(f"written to {file}: `sterad train {method} --tuned {file}` takes these values")
+    if options.save_tuned is None:
+        again = f"{shlex.join(['sterad', 'search', *argv])} --save-tuned FILE.toml"
+        print(f"to keep them among other tuned values: {again}")
+    else:
+        before = write_best(options.save_tuned, method, source, values)
+        replaced = f", in place of: {before}" if before else ""
+        print(f"saved to {options.save_tuned}{replaced}")
+
+
+def _plan(config: RunConfig, asked: SearchOptions, given: set[str]) -> SearchPlan:
     space = read_space(config.method, asked.space)
     settled = [one.name for one in space.dimensions if one.name in given]
     if settled:
@@ -112,12 +138,14 @@ def _opened(plan: SearchPlan, storage: str) -> "Search":
     return Search.open(plan, storage)
 
 
-def _run(search: "Search", launcher: Launcher, place: Place) -> int:
-    execution = place.execution()
+def _run(search: "Search", asked: Request, place: SearchOutput) -> int:
+    execution, launcher = asked.execution(), asked.component("launcher")
 
     def job(config: RunConfig) -> Job:
         return Job(config, place.out, execution, place.checkpoint_every, place.plugin)
 
+    if isinstance(launcher, Local):  # elsewhere the data lie on the workers' machines
+        check_data([job(search.plan.config)])
     with SearchView(search) as view:
         search.run(launcher, getattr(launcher, "workers", None) or cores(), job, view)
     return view.failed
@@ -131,32 +159,18 @@ def _values(plan: SearchPlan, point: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in every.items() if k in searched or v != getattr(usual, k)}
 
 
-def _given(argv: list[str]) -> dict[str, str]:
-    """Return the options of the command line by the names of their fields, with their words."""
-    given: dict[str, str] = {}
-    name = ""
-    for word in argv:
-        if word.startswith("--"):
-            option, _, value = word.removeprefix("--").partition("=")
-            name = option.replace("-", "_")
-            given[name] = value
-        elif name:
-            given[name] = f"{given[name]} {word}".strip()
-    return given
-
-
-def _written(config: Path | None) -> set[str]:
-    names = tomllib.loads(config.read_text()) if config else {}
-    return {name.replace("-", "_") for name in names}
-
-
-def _command(argv: list[str], config: RunConfig, launcher: Any) -> str:
+def _command(asked: Request, config: RunConfig) -> str:
     """Return what was asked, without what says only where and how it is computed."""
-    places = {one.name for one in dataclasses.fields(Place)} - {"tuned", "config"}
-    places |= {"storage", "write", "launcher", *names_of(type(launcher))}
-    places |= {f.name for f in dataclasses.fields(config.dataset.fields) if f.metadata.get("place")}
-    kept = [(name, said) for name, said in _given(argv).items() if name not in places]
-    words = [f"--{name.replace('_', '-')} {said}".strip() for name, said in kept]
+    places = {*names_of(SearchOutput), *names_of(Execution), "storage", "save_tuned"}
+    places -= {"tuned", "config"}
+    dataset = dataclasses.fields(config.dataset.fields)
+    places |= {one.name for one in dataset if one.metadata.get("place")}
+    places |= set(names_of(type(asked.component("launcher"))))
+    named = {kind: [asked.chosen[kind]] for kind in ("dataset", "stream")}
+    kept = {
+        name: words for name, words in (named | dict(asked.typed)).items() if name not in places
+    }
+    words = [f"--{name.replace('_', '-')} {' '.join(said)}" for name, said in kept.items()]
     return " ".join(["sterad search", config.method.name, *words])
 
 

@@ -1,22 +1,23 @@
 """`sterad stream`: a stream in one line, as a file that others can train on, and as a picture."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sterad.atomic import write_atomically
-from sterad.cli.options import flat, parse
+from sterad.cli.components import request
 from sterad.errors import SteradError
-from sterad.experiments.config import RunConfig
 from sterad.experiments.session import facts_of
 from sterad.report.figures import class_proportions
 from sterad.streams import Stream, save_order
+from sterad.validation import Seed
 
 
 @dataclass(frozen=True)
-class Wanted:
+class StreamOptions:
     """Which stream, and what is made of it."""
 
-    seed: int = 0
+    seed: Seed = 0
     """Seed of the label order and the stream."""
     save: Path | None = None
     """Write the order to this .npz file, for the stream replay-file."""
@@ -26,11 +27,14 @@ class Wanted:
     """Python files that register your own datasets and streams."""
 
 
-def main(argv: list[str]) -> int:
+def main(argv: Sequence[str]) -> int:
     """Open the stream, describe it, and save or draw it if asked."""
-    parsed = parse(argv, "stream", ("dataset",), {"wanted": Wanted()}, "sterad stream")
-    wanted: Wanted = parsed.wanted
-    config = RunConfig.of(**flat(parsed, ("dataset", "stream")), seed=wanted.seed)
+    asked = request(
+        argv, "sterad stream", __doc__ or "", "stream", ("dataset",), {"Stream": (StreamOptions,)}
+    )
+    wanted: StreamOptions = asked.take(StreamOptions)
+    _check_endings(wanted)
+    config = asked.config()
     stream: Stream = config.stream.fields.open(config.dataset.fields.load(), wanted.seed)
     print(stream.describe())
     if wanted.save is not None:
@@ -42,9 +46,16 @@ def main(argv: list[str]) -> int:
     return 0
 
 
+def _check_endings(wanted: StreamOptions) -> None:
+    if wanted.save is not None and wanted.save.suffix != ".npz":
+        raise SteradError(f"cannot save to {str(wanted.save)!r}: its name must end in .npz")
+    if wanted.draw is not None and wanted.draw.suffix not in (".svg", ".png", ".pdf"):
+        raise SteradError(
+            f"cannot draw to {str(wanted.draw)!r}: its name must end in .svg, .png or .pdf"
+        )
+
+
 def _draw(stream: Stream, path: Path) -> None:
     kind = path.suffix.removeprefix(".")
-    if kind not in ("svg", "png", "pdf"):
-        raise SteradError(f"cannot draw to {str(path)!r}: its name must end in .svg, .png or .pdf")
     figure = class_proportions.draw(facts_of(stream))
     write_atomically(path, lambda file: figure.savefig(file, format=kind))

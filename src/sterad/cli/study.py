@@ -1,51 +1,55 @@
 """`sterad study`: a TOML grid whose missing runs are run, several at a time."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import tyro
 from rich.console import Console
 
-from sterad.cli.launching import parse_with_launcher
-from sterad.cli.machine import Machine
+from sterad.cli.components import request
+from sterad.cli.options import positional
 from sterad.cli.study_view import spoken, study_view
+from sterad.experiments.config import earlier_versions
 from sterad.experiments.cost import estimate
-from sterad.experiments.launchers import Job, Launcher
+from sterad.experiments.execution import Execution
+from sterad.experiments.launchers import Job, Launcher, Local, check_data
 from sterad.experiments.study import Study
 from sterad.report.tables import terminal_table
 from sterad.results.reading import left_out_in_words, read_records
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options(Machine):
-    """Run the missing runs of a TOML grid and print mean ± std over seeds."""
+@dataclass(frozen=True)
+class StudyOptions:
+    """Which study, and where its runs are."""
 
-    file: Annotated[Path, tyro.conf.Positional]
+    file: Path = positional("FILE")
     """The study: [fixed] values, [axes] with a list each, [method.NAME] values."""
     out: Path = Path("runs")
-    """Where the directories of runs are."""
+    """Folder of all runs; each has a directory of its own there."""
     dry_run: bool = False
     """Only print the runs, whether each is done, and an estimate of what the others cost."""
-    sink: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
-    """Also send events there, once for each: see `sterad list`."""
+    sink: tuple[str, ...] = ()
+    """Send events to this logger as well (repeatable): see `sterad list`."""
     plugin: tuple[Path, ...] = ()
-    """Python files that register your own methods, datasets, streams."""
+    """A Python file that registers your own methods, datasets, streams (repeatable)."""
 
 
-def study(options: Options, launcher: Launcher) -> int:
+def study(options: StudyOptions, execution: Execution, launcher: Launcher) -> int:
     """Run what is missing; return 1 where a run failed."""
     wanted, out = Study.from_toml(options.file), options.out
     missing = wanted.missing(out)
     if options.dry_run:
         _announce(wanted, out)
         return 0
-    execution = options.execution()
+    for sentence in (said for config in missing for said in earlier_versions(config, out)):
+        print(f"sterad: {sentence}", file=sys.stderr)
     jobs = [
         Job(config, out, execution, plugins=options.plugin, sinks=options.sink)
         for config in missing
     ]
+    if isinstance(launcher, Local):  # elsewhere the data lie on the workers' machines
+        check_data(jobs)
     if jobs:
         jobs[0].own_sinks()  # one that is unknown or not installed is told before anything starts
     failed = 0
@@ -80,6 +84,9 @@ def _announce(wanted: Study, out: Path) -> None:
         print(f"sterad: {sentence}", file=sys.stderr)
 
 
-def main(argv: list[str]) -> int:
+def main(argv: Sequence[str]) -> int:
     """Run the command."""
-    return study(*parse_with_launcher(Options, argv, "sterad study"))
+    own = {"Study": (StudyOptions,), "Execution": (Execution,)}
+    about = "Run the missing runs of a TOML grid and print mean ± std over seeds."
+    asked = request(argv, "sterad study", about, None, ("launcher",), own)
+    return study(asked.take(StudyOptions), asked.execution(), asked.component("launcher"))

@@ -1,49 +1,52 @@
 """`sterad train`: the main job. Fields of method, dataset and stream are options by their names."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import tyro
-
-from sterad.cli.machine import Machine
-from sterad.cli.options import flat, parse
-from sterad.experiments.config import Protocol, RunConfig
+from sterad.cli.components import request
+from sterad.experiments.config import Protocol, earlier_versions
+from sterad.experiments.execution import Execution
 from sterad.experiments.launchers import Job
 from sterad.results.record import METRICS, RunRecord
 from sterad.results.run_directory import RunDirectory
 from sterad.sinks import progress_sink
+from sterad.validation import Count
 
 
-@dataclass(frozen=True, kw_only=True)
-class Place(Machine):
-    """Where and how the run is computed: nothing here changes its id."""
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where a run is written, and which files it is made from: nothing here changes its id."""
 
     out: Path = Path("runs")
-    """Where the directories of runs are."""
-    checkpoint_every: int | None = None
-    """Steps between checkpoints, beside those at the ends of tasks; by default as often as they
-    take less than a hundredth of the time."""
+    """Folder of all runs; each has a directory of its own there."""
+    checkpoint_every: Count | None = None
+    """Steps between checkpoints, beside those at the ends of tasks (default: as often as they take
+    less than 1 % of the time)."""
     config: Path | None = None
-    """A TOML file with values by their names; the command line stands above it."""
+    """A TOML file with values by their names; options of the command line stand above it."""
     tuned: str | None = None
     """Tuned values of this method: a name from `sterad list METHOD`, or the path of a file; the
     values of --config and of the command line stand above them."""
-    sink: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
-    """Also send events there, once for each: see `sterad list`."""
+    sink: tuple[str, ...] = ()
+    """Send events to this logger as well (repeatable): see `sterad list`."""
     plugin: tuple[Path, ...] = ()
-    """Python files that register your own methods, datasets, streams."""
+    """A Python file that registers your own methods, datasets, streams (repeatable)."""
 
 
-def main(argv: list[str]) -> int:
+def main(argv: Sequence[str]) -> int:
     """Read the options of the named method, dataset and stream; run; print what came of it."""
-    extra = {"protocol": Protocol(), "place": Place()}
-    parsed = parse(argv, "method", ("dataset", "stream"), extra, "sterad train")
-    config = RunConfig.of(**flat(parsed, ("method", "dataset", "stream", "protocol")))
-    where: Place = parsed.place
-    job = Job(config, where.out, where.execution(), where.checkpoint_every, sinks=where.sink)
+    own = {"Run": (Protocol, OutputOptions), "Execution": (Execution,)}
+    about = "Learn from a stream seen once; the same command again continues, or prints the result."
+    asked = request(argv, "sterad train", about, "method", ("dataset", "stream"), own)
+    config, where = asked.config(), asked.take(OutputOptions)
+    job = Job(
+        config, where.out, asked.execution(), where.checkpoint_every, where.plugin, where.sink
+    )
     finished = job.place.record.exists()
+    for sentence in [] if finished else earlier_versions(config, where.out):
+        print(f"sterad: {sentence}", file=sys.stderr)
     record = job.run([] if finished else [progress_sink(config.id)])
     _print(record, job.place, finished)
     return 0

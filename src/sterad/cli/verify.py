@@ -3,14 +3,14 @@
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import tyro
 from rich.console import Console
 from rich.table import Table
 
 from sterad.atomic import write_atomically
+from sterad.cli.options import positional, read
 from sterad.errors import SteradError
 from sterad.paper.commands import study_command
 from sterad.paper.numbers import numbers
@@ -20,16 +20,19 @@ from sterad.paper.wording import BEGIN, END, by_how_much, protocol_of, section, 
 from sterad.results.reading import left_out_in_words, read_records
 
 
-def verify(
-    runs: Annotated[Path, tyro.conf.Positional] = Path("runs"), markdown: Path | None = None
-) -> None:
-    """Say which numbers and claims of the paper hold in the finished runs under RUNS.
+@dataclass(frozen=True)
+class VerifyOptions:
+    """Say which numbers and claims of the paper hold in the finished runs under RUNS."""
 
-    Args:
-        runs: Folder of runs, one directory each, or of studies that have these.
-        markdown: A file for everything, also what was not run and the commands that would run it;
-            in a file that is there, what stands between the marks of an earlier call is replaced.
-    """
+    runs: Path = positional("RUNS", Path("runs"))
+    """Folder of runs, one directory each, or of studies that have these."""
+    markdown: Path | None = None
+    """A file for everything, also what was not run and the commands that would run it; in a file
+    that is there, what stands between the marks of an earlier call is replaced."""
+
+
+def verify(runs: Path, markdown: Path | None) -> None:
+    """Print the verdicts, and write them where asked to."""
     records, left_out = read_records(runs)
     for sentence in left_out_in_words(records, left_out):
         print(sentence, file=sys.stderr)
@@ -83,7 +86,8 @@ def _write(file: Path, part: str) -> None:
     print(file)
 
 
-def main(argv: list[str]) -> int:
+def main(argv: Sequence[str]) -> int:
     """Run the command."""
-    tyro.cli(verify, args=argv, prog="sterad verify")
+    options: VerifyOptions = read(VerifyOptions, argv, "sterad verify")
+    verify(options.runs, options.markdown)
     return 0

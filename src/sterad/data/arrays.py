@@ -69,6 +69,7 @@ def _as_bytes(values: npt.NDArray[Any], what: str) -> npt.NDArray[np.uint8]:
 def _refuse(bad: npt.NDArray[np.bool_], values: npt.NDArray[Any], what: str, rule: str) -> None:
     if bad.any():
         at = np.unravel_index(int(bad.argmax()), bad.shape)
+        rule = rule if np.isfinite(values[at]) else "must be finite: replace the value"
         raise SteradError(
             f"{what} hold {values[at]} at index {int(at[0])} and {rule}, or drop that one"
         )

@@ -9,22 +9,24 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import sys
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from sterad.data.digest import array_bytes, array_digest, array_header
 from sterad.data.lock import locked
 from sterad.errors import SteradError
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
+T = TypeVar("T")
 
 
 class DamagedError(Exception):
@@ -40,6 +42,8 @@ class Entry:
     """The arrays of one dataset in one cut, and the facts that were kept with them."""
 
     arrays: Mapping[str, npt.NDArray[Any]]
+    digests: Mapping[str, str]
+    """What `array_digest` gave for each array when it was written."""
     facts: Mapping[str, Any]
 
 
@@ -77,9 +81,12 @@ def open_entry(root: Path, folder: Path) -> Entry:
     if _stamps(root, map(Path, manifest["sources"])) != manifest["sources"]:
         raise StaleError
     arrays = {name: _mapped(folder / name, kept) for name, kept in manifest["arrays"].items()}
-    return Entry(
-        {name.removesuffix(".npy"): one for name, one in arrays.items()}, manifest["facts"]
-    )
+    digests = {name: str(kept["sha256"]) for name, kept in manifest["arrays"].items()}
+    return Entry(_named(arrays), _named(digests), manifest["facts"])
+
+
+def _named(by_file: Mapping[str, T]) -> dict[str, T]:
+    return {name.removesuffix(".npy"): one for name, one in by_file.items()}
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -116,13 +123,8 @@ def verify(folder: Path) -> None:
     """Read every byte of an entry and compare checksums; raise where one differs."""
     for name, kept in read_manifest(folder)["arrays"].items():
         array = _mapped(folder / name, kept)
-        if checksum(array) != kept["crc32"]:
+        if array_digest(array) != kept["sha256"]:
             raise DamagedError(f"the checksum of {name} differs")
-
-
-def checksum(array: npt.NDArray[Any], start: int = 0) -> int:
-    """Return the CRC-32 of an array's bytes, continued from `start`."""
-    return zlib.crc32(_bytes(array), start)
 
 
 def make(
@@ -144,7 +146,8 @@ def make(
                 _remove_leftovers(place)
                 with suppress(StaleError, DamagedError):
                     return open_entry(root, place / key)
-                _write(place, key, arrays, facts, _stamps(root, sources))
+                stamps = _stamps(root, [_from_root(root, source) for source in sources])
+                _write(place, key, arrays, facts, stamps)
                 return open_entry(root, place / key)
         except OSError as error:
             refusals.append(f"{place}: {error.strerror or error}")
@@ -176,36 +179,40 @@ def _write(
 
 
 def _save(file: Path, pieces: Pieces) -> dict[str, Any]:
-    crc, like = 0, None
+    found, like = hashlib.sha256(), None
     with open(file, "wb") as out:
         for piece in pieces.begin():
             if like is None:
                 like = piece
                 shape = (pieces.rows, *like.shape[1:])
+                found.update(array_header(like.dtype, shape))
                 described = {"descr": like.dtype.str, "fortran_order": False, "shape": shape}
                 np.lib.format.write_array_header_1_0(out, described)
-            out.write(_bytes(piece))
-            crc = checksum(piece, crc)
+            out.write(array_bytes(piece))
+            found.update(array_bytes(piece))
     if like is None:
         raise SteradError(f"there is nothing to keep in {file.stem}: give at least one image")
     kept = {"bytes": file.stat().st_size, "shape": list(shape), "dtype": like.dtype.str}
-    return kept | {"crc32": crc}
+    return kept | {"sha256": found.hexdigest()}
 
 
-def _bytes(array: npt.NDArray[Any]) -> memoryview:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+def _from_root(root: Path, source: Path) -> Path:
+    """Return a source as it is named from `root`, so that both can move; elsewhere its full path.
+
+    A relative source is one of the working folder, and `root` may be relative itself.
+    """
+    return source.relative_to(root) if source.is_relative_to(root) else source.absolute()
 
 
-def _stamps(root: Path, sources: Iterable[Path]) -> dict[str, list[int]]:
-    """Return size and time of each source, named from `root` so that both can move together."""
+def _stamps(root: Path, names: Iterable[Path]) -> dict[str, list[int]]:
+    """Return size, time and inode of each source; of a folder, the time alone."""
     stamps = {}
-    for source in sources:
-        path = root / source  # an absolute source stays itself
+    for name in names:
         with suppress(OSError):
-            found = path.stat()
-            size = 0 if path.is_dir() else found.st_size
-            name = os.path.relpath(path, root) if path.is_relative_to(root) else str(path)
-            stamps[name] = [size, found.st_mtime_ns]
+            found = os.stat(root / name)  # a full path stays itself
+            folder = stat.S_ISDIR(found.st_mode)
+            size, inode = (0, 0) if folder else (found.st_size, found.st_ino)
+            stamps[str(name)] = [size, found.st_mtime_ns, inode]
     return stamps
 
 

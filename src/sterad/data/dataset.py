@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sterad.data.arrays import as_inputs, as_labels
+from sterad.data.digest import array_digest, content_digest
 from sterad.errors import SteradError
+
+ARRAYS = ("train_images", "train_labels", "test_images", "test_labels", "domains")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +36,8 @@ class Dataset:
     """Domain of each training image, such as the session that it was recorded in."""
     domain_names: tuple[str, ...] = ()
     """Name of each domain, in their natural order."""
+    known_digest: str = ""
+    """What `digest` is, where that was computed before."""
 
     def __post_init__(self) -> None:
         if not self.class_names:
@@ -54,6 +60,15 @@ class Dataset:
     def classes(self) -> int:
         """Number of classes, seen or not."""
         return len(self.class_names)
+
+    @cached_property
+    def digest(self) -> str:
+        """Return a hash of images, labels, domains and names of classes: 16 hex digits."""
+        if self.known_digest:
+            return self.known_digest
+        arrays = {name: getattr(self, name) for name in ARRAYS}
+        digests = {name: array_digest(one) for name, one in arrays.items() if one is not None}
+        return content_digest(digests, self.class_names)
 
     @property
     def input_shape(self) -> tuple[int, ...]:

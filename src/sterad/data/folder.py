@@ -1,19 +1,21 @@
 """`folder`: your own images, one folder a class, under train and test or split by a seed."""
 
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from sterad.data.contents import Contents, Split
 from sterad.data.description import DATASETS
-from sterad.data.image_files import ImageFiles, import_pillow, listed
+from sterad.data.image_files import ImageFiles, import_pillow, listed, undecodable
 from sterad.data.own import Own
 from sterad.data.subset import occurrence
 from sterad.errors import SteradError
 from sterad.seeds import numpy_generator
+from sterad.validation import Range, Seed
 
 TEST_NAMES = ("test", "val", "valid", "validation")
 
@@ -24,20 +26,15 @@ class Folder(Own):
     """Your own images: FOLDER/train/CLASS/* and FOLDER/test/CLASS/*, or FOLDER/CLASS/*."""
 
     folder: str = ""
-    """The folder with the classes, under the root or by its full path."""
+    """The folder with the classes, under the root or in the working folder."""
     channels: Literal[1, 3] = 3
     """3 makes grey images colour, 1 makes colour images grey."""
-    test_share: float = 0.2
+    test_share: Annotated[float, Range(0, 1, True, True)] = 0.2
     """Share of each class that is for testing, where there is no folder for it."""
-    split_seed: int = 0
+    split_seed: Seed = 0
     """Seed of that choice; the seed of a run does not change it."""
 
     name: ClassVar[str] = "folder"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.test_share < 1:
-            raise SteradError(f"test_share is {self.test_share}: give more than 0 and less than 1")
 
     def contents(self) -> Contents:
         """List the folders."""
@@ -48,15 +45,10 @@ class Folder(Own):
         return self._one_split(home)
 
     def _home(self) -> Path:
-        if not self.folder:
-            raise SteradError(
-                "the dataset folder needs a folder: give --folder, one with a "
-                "sub-folder for each class"
-            )
-        home = self.place / self.folder
+        home = self.found(self.folder, "--folder")
         if not home.is_dir():
             raise SteradError(
-                f"there is no folder {str(home)!r}: give --folder, and --root where it lies"
+                f"{str(home)!r} is not a folder: give one with a sub-folder for each class"
             )
         return home
 
@@ -70,18 +62,20 @@ class Folder(Own):
             )
         paths, labels = _files(train, classes, needed=True)
         test_paths, test_labels = _files(test, classes, needed=False)
-        side = self._side(paths[0])
+        side, every = self._side(paths + test_paths), (*paths, *test_paths)
+        train_files = ImageFiles("train", paths, side, self.channels, every)
+        test_files = ImageFiles("test", test_paths, side, self.channels, every)
         return Contents(
-            train=Split(labels, ImageFiles("train", paths, side, self.channels).fetch),
-            test=Split(test_labels, ImageFiles("test", test_paths, side, self.channels).fetch),
+            train=Split(labels, train_files.fetch),
+            test=Split(test_labels, test_files.fetch),
             class_names=tuple(classes),
-            sources=_sources(train, test),
+            sources=_sources(paths + test_paths, train, test),
         )
 
     def _one_split(self, home: Path) -> Contents:
         classes = _classes(home)
         paths, labels = _files(home, classes, needed=True)
-        files = ImageFiles("folder", paths, self._side(paths[0]), self.channels)
+        files = ImageFiles("folder", paths, self._side(paths), self.channels)
         test = self._is_test(labels, classes)
 
         def split(places: npt.NDArray[np.int64]) -> Split:
@@ -91,7 +85,7 @@ class Folder(Own):
             train=split(np.flatnonzero(~test)),
             test=split(np.flatnonzero(test)),
             class_names=tuple(classes),
-            sources=_sources(home),
+            sources=_sources(paths, home),
         )
 
     def _is_test(self, labels: npt.NDArray[np.int64], classes: list[str]) -> npt.NDArray[np.bool_]:
@@ -108,17 +102,16 @@ class Folder(Own):
         test[order] = occurrence(labels[order]) < wanted[labels[order]]
         return test
 
-    def _side(self, path: str) -> int:
+    def _side(self, paths: list[str]) -> int:
         """Return the side of the first image, which all others must share."""
         if self.image_size is not None:
             return self.image_size
+        path, pillow = paths[0], import_pillow()
         try:
-            with import_pillow().open(path) as image:
+            with pillow.open(path) as image:
                 width, height = image.size
-        except SteradError:
-            raise
         except Exception as error:  # a damaged file can raise anything in a decoder
-            raise SteradError(f"image 0, {path!r}, does not decode ({error}): remove it") from error
+            raise undecodable(pillow, paths, self.channels) from error
         if width != height:
             raise SteradError(
                 f"image 0, {path!r}, is {width}x{height} pixels: give image_size, to which the "
@@ -149,6 +142,10 @@ def _files(home: Path, classes: list[str], needed: bool) -> tuple[list[str], npt
     return paths, labels
 
 
-def _sources(*homes: Path) -> tuple[Path, ...]:
-    folders = (one for home in homes for one in (home, *home.rglob("*")))
-    return tuple(one for one in folders if one.is_dir())
+def _sources(paths: list[str], *homes: Path) -> tuple[Path, ...]:
+    """Return the images, which may be overwritten in place, and the folders that list them."""
+    folders = set(homes)
+    for path in map(Path, paths):
+        between = (one for one in path.parents if any(map(one.is_relative_to, homes)))
+        folders.update(itertools.takewhile(lambda one: one not in folders, between))
+    return (*sorted(folders), *map(Path, paths))

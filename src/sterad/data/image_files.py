@@ -33,6 +33,8 @@ ENDINGS = frozenset(
 )
 MOST_PIXELS = 1 << 26
 """Pixels of one image: more is refused before it is decoded, as it may be a bomb."""
+MOST_NAMED = 50
+"""Files that do not decode and are named in one message."""
 DEEP = frozenset({"I", "F", "I;16", "I;16B", "I;16L", "I;16N"})
 """Pillow's names for more than eight bits a channel, which it would clip."""
 
@@ -47,6 +49,8 @@ class ImageFiles:
     side: int
     """Height and width that every image must have unless another size is asked for."""
     channels: int = 3
+    together: Sequence[str] = ()
+    """Files of other splits: where one does not decode, all that do not are named at once."""
 
     def fetch(self, positions: npt.NDArray[np.int64], size: int | None) -> npt.NDArray[np.uint8]:
         """Decode the images at these positions: uint8 (n, c, h, h).
@@ -70,10 +74,7 @@ class ImageFiles:
         try:
             pixels = _pixels(pillow, path, self.channels)
         except Exception as error:  # a damaged file can raise anything in a decoder
-            raise SteradError(
-                f"{self.what} image {index}, {path!r}, does not decode ({error}): fetch it again, "
-                "or remove it"
-            ) from error
+            raise undecodable(pillow, self.together or self.paths, self.channels) from error
         height, width = pixels.shape[1:]
         if size is None:
             if height != self.side or width != self.side:
@@ -90,6 +91,27 @@ class ImageFiles:
         except SteradError as error:
             raise SteradError(f"{self.what} image {index}, {path!r}: {error}") from error
         return resized
+
+
+def undecodable(pillow: ModuleType, paths: Sequence[str], channels: int) -> SteradError:
+    """Return the error that names every file that does not decode."""
+
+    def reason(path: str) -> str | None:
+        try:
+            _pixels(pillow, path, channels)
+        except Exception as error:  # a damaged file can raise anything in a decoder
+            return str(error) or type(error).__name__
+        return None
+
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        reasons = list(pool.map(reason, paths))
+    bad = [(path, why) for path, why in zip(paths, reasons, strict=True) if why is not None]
+    named = "; ".join(f"{path!r} ({why})" for path, why in bad[:MOST_NAMED])
+    more = f"; and {len(bad) - MOST_NAMED} more" if len(bad) > MOST_NAMED else ""
+    return SteradError(
+        f"{len(bad)} of {len(paths)} images do not decode: {named}{more}. "
+        "Fetch them again, or remove them"
+    )
 
 
 def _pixels(pillow: ModuleType, path: str, channels: int) -> npt.NDArray[np.uint8]:

@@ -30,7 +30,7 @@ class Npz(Own):
     """Your own arrays: train_images, train_labels, test_images, test_labels, class_names."""
 
     npz_file: str = ""
-    """The .npz file, under the root or by its full path."""
+    """The .npz file, under the root or in the working folder."""
 
     name: ClassVar[str] = "npz"
 
@@ -62,13 +62,9 @@ class Npz(Own):
         )
 
     def _path(self) -> Path:
-        if not self.npz_file:
-            raise SteradError("the dataset npz needs a file: give --npz-file")
-        path = self.place / self.npz_file
+        path = self.found(self.npz_file, "--npz-file")
         if not path.is_file():
-            raise SteradError(
-                f"there is no file {str(path)!r}: give --npz-file, and --root where it lies"
-            )
+            raise SteradError(f"{str(path)!r} is not a file: give the path of a .npz file")
         return path
 
 

@@ -15,6 +15,7 @@ from sterad.data import cache
 from sterad.data.contents import Contents, Split
 from sterad.data.dataset import Dataset
 from sterad.data.description import Defaults, equal_tasks
+from sterad.data.digest import content_digest
 from sterad.data.layout import data_root
 from sterad.data.progress import progress
 from sterad.data.sources import SOURCES
@@ -65,7 +66,13 @@ class Stored(Subset):
             flip=self.mirrored(),
             domains=labels.get("domains"),
             domain_names=tuple(facts["domain_names"]),
+            known_digest=content_digest(entry.digests, facts["class_names"]),
         )
+
+    def require(self) -> None:
+        """Refuse where the files are missing, in the sentence that `load` would say."""
+        if cache.find(self.place, self.key) is None:
+            self.contents()
 
     def defaults(self) -> Defaults:
         """Return the paper's tasks and blur, scaled to what is taken; nothing is loaded."""

@@ -2,7 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -10,28 +10,24 @@ import numpy.typing as npt
 from sterad.data.area import area_resize
 from sterad.data.dataset import Dataset
 from sterad.errors import SteradError
-
-SMALLEST = {"classes": 2, "per_class": 1, "test_per_class": 1, "image_size": 4}
+from sterad.validation import Count, Range, check_fields
 
 
 @dataclass(frozen=True)
 class Subset:
     """What of a dataset is taken; small real protocols are made with it."""
 
-    classes: int | None = None
+    classes: Annotated[int, Range(2, 100_000)] | None = None
     """The first so many classes, by label; all by default."""
-    per_class: int | None = None
+    per_class: Count | None = None
     """The first so many training images of each class; all by default."""
-    test_per_class: int | None = None
+    test_per_class: Count | None = None
     """The first so many test images of each class; all by default."""
-    image_size: int | None = None
+    image_size: Annotated[int, Range(4, 4096)] | None = None
     """Height and width that images are brought to by averaging areas; their own by default."""
 
     def __post_init__(self) -> None:
-        for field, smallest in SMALLEST.items():
-            value = getattr(self, field)
-            if value is not None and value < smallest:
-                raise SteradError(f"{field} is {value}: give at least {smallest}, or leave it out")
+        check_fields(self)
 
     def choose(
         self,
@@ -78,6 +74,7 @@ class Subset:
             test_labels=dataset.test_labels[test],
             class_names=dataset.class_names[: self.classes],
             domains=None if dataset.domains is None else dataset.domains[train],
+            known_digest="",
         )
 
     def counted(self, classes: int, train: int) -> tuple[int, float]:
@@ -110,6 +107,7 @@ def held_out(dataset: Dataset, share: float) -> Dataset:
         test_images=dataset.train_images[taken],
         test_labels=labels[taken],
         domains=None if dataset.domains is None else dataset.domains[~taken],
+        known_digest="",
     )
 
 

@@ -1,6 +1,7 @@
 """`synthetic`: any number of classes, images, sizes and channels, drawn from a seed."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +10,10 @@ from sterad.data.dataset import Dataset
 from sterad.data.description import DATASETS, Defaults
 from sterad.errors import SteradError
 from sterad.seeds import numpy_generator
+from sterad.validation import Count, NonNegative, Range, Seed, check_fields
 
+MOST_BYTES = 8 << 30
+"""Size of all images together: they are drawn into memory."""
 GRID = 4
 """Knots per side of the smooth fields: prototypes and disturbances share these frequencies."""
 PIXELS_AT_ONCE = 1 << 22
@@ -21,29 +25,29 @@ PIXELS_AT_ONCE = 1 << 22
 class Synthetic:
     """One smooth random picture per class, seen through smooth and pixel-wise noise."""
 
-    classes: int = 10
+    classes: Annotated[int, Range(1, 100_000)] = 10
     """Number of classes."""
-    per_class: int = 100
+    per_class: Count = 100
     """Training images of each class."""
-    test_per_class: int = 20
+    test_per_class: Count = 20
     """Test images of each class."""
-    image_size: int = 8
+    image_size: Annotated[int, Range(1, 4096)] = 8
     """Height and width in pixels."""
-    channels: int = 1
+    channels: Annotated[int, Range(1, 64)] = 1
     """Channels of an image: 1 is grey, 3 is colour."""
-    noise: float = 0.25
+    noise: NonNegative = 0.25
     """Standard deviation of the pixel-wise noise, where 1 is white; the smooth noise has half."""
-    data_seed: int = 0
+    data_seed: Seed = 0
     """Seed of the images; the seed of a run does not change them."""
 
     def __post_init__(self) -> None:
-        for field in ("classes", "per_class", "test_per_class", "image_size", "channels"):
-            if getattr(self, field) < 1:
-                raise SteradError(
-                    f"{field} is {getattr(self, field)} in the synthetic data: give at least 1"
-                )
-        if not 0 <= self.noise < np.inf:
-            raise SteradError(f"noise is {self.noise} in the synthetic data: give 0 or more")
+        check_fields(self)
+        images = self.classes * (self.per_class + self.test_per_class)
+        if images * self.channels * self.image_size**2 > MOST_BYTES:
+            raise SteradError(
+                f"{images:,} synthetic images of {self.image_size} pixels a side take more than "
+                f"{MOST_BYTES >> 30} GiB: give fewer classes, fewer images or smaller ones"
+            )
 
     def load(self) -> Dataset:
         """Draw the images: first all prototypes, then train, then test, class by class."""

@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from sterad.encoders.encoder import ENCODERS, Encoder
 from sterad.encoders.heads import last_layer, make_head
+from sterad.errors import SteradError
 from sterad.seeds import lent
 
 NARROW = 16
@@ -109,6 +110,25 @@ def to_sphere(x: Tensor) -> Tensor:
     return functional.normalize(x, dim=1, eps=1e-12)
 
 
+def make_encoder(name: str, input_shape: tuple[int, ...], width: int) -> Encoder:
+    """Return an encoder by name, or say what a user's own lacks."""
+    make = ENCODERS[name]
+    try:
+        made = make(input_shape, width)
+    except TypeError as error:
+        raise SteradError(
+            f"the encoder {name!r} cannot be made ({error}): it is called with the shape of one "
+            "input and a width"
+        ) from error
+    features = getattr(made, "features", None)
+    if not isinstance(made, nn.Module) or not isinstance(features, int) or features < 1:
+        raise SteradError(
+            f"the encoder {name!r} has features = {features!r}: make it a torch module that sets "
+            "`features` to the size of its output"
+        )
+    return made
+
+
 def build_network(
     encoder_name: str,
     input_shape: tuple[int, ...],
@@ -124,6 +144,6 @@ def build_network(
     same ones.
     """
     with lent(rng), torch.device(rng.device):
-        body = ENCODERS[encoder_name](input_shape, width)
+        body = make_encoder(encoder_name, input_shape, width)
         top = make_head(head, body.features, body.features if outputs is None else outputs)
     return Network(body, top).to(torch.get_default_device())

@@ -13,8 +13,13 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
 
 from sterad.encoders.network import Network
+
+DRAWING = (_DropoutNd, nn.RReLU, nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer)
+"""Layers of torch that may draw random numbers in training."""
 
 
 class Passes:
@@ -26,6 +31,8 @@ class Passes:
         self.weights: list[nn.Parameter] = []
         self.shared: _Normed
         self.replicas: list[_Normed] = []
+        self.tried: dict[frozenset[type[nn.Module]], bool] = {}
+        """Whether networks of these kinds of layers may go side by side."""
         self.pool: ThreadPoolExecutor | None = None
         if threads > 1:
             self.pool = ThreadPoolExecutor(
@@ -41,7 +48,8 @@ class Passes:
         replicas, learning = self._replicas(network, len(shown)), torch.is_grad_enabled()
         # A single image may be normalised by the running statistics, and a layer without momentum
         # follows by how many passes came before: those have to wait for each other.
-        if min(map(len, shown)) == 1 or None in self.shared.momenta:
+        in_turn = min(map(len, shown)) == 1 or None in self.shared.momenta
+        if in_turn or not self._independent(network, shown[0]):
             return torch.cat([network(x, unit=unit) for x in shown])
 
         def forward(replica: _Normed, x: Tensor) -> Tensor:
@@ -66,6 +74,20 @@ class Passes:
         if self.pool is None or len(arguments[0]) == 1:
             return list(map(act, *arguments))
         return list(self.pool.map(act, *arguments))
+
+    def _independent(self, network: Network, x: Tensor) -> bool:
+        """Return whether passes change nothing but statistics of BatchNorm, which `follow` carries.
+
+        Layers of this package and of torch are known; a user's are tried out once, on a copy.
+        """
+        if self.shared.independent is None:
+            kinds = frozenset(map(type, network.modules()))
+            if kinds not in self.tried:
+                self.tried[kinds] = not self.shared.has_other_buffers and (
+                    all(map(_is_known, kinds)) or not _draws(network, x)
+                )
+            self.shared.independent = self.tried[kinds]
+        return self.shared.independent
 
     def _compiles(self, network: Network) -> bool:
         """Return whether passes are compiled: side by side they gain nothing by it, measured."""
@@ -97,8 +119,13 @@ class _Normed:
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        layers = [one for one in network.modules() if isinstance(one, nn.BatchNorm2d)]
+        layers = [one for one in network.modules() if isinstance(one, _BatchNorm)]
         self.layers = [one for one in layers if one.track_running_stats]
+        known = {id(buffer) for one in self.layers for buffer in one.buffers(recurse=False)}
+        self.has_other_buffers = any(id(one) not in known for one in network.buffers())
+        """Whether a pass may change buffers in ways that are not known here."""
+        self.independent: bool | None = None
+        """Whether passes may go side by side; None before it was found out."""
         buffers = [dict(one.named_buffers(recurse=False)) for one in self.layers]
         self.statistics = [one[name] for one in buffers for name in ("running_mean", "running_var")]
         self.momenta = [one.momentum for one in self.layers for _ in ("mean", "variance")]
@@ -113,6 +140,24 @@ class _Normed:
                 torch._foreach_lerp_(mine, statistics, momentum)
         if self.counts:
             torch._foreach_add_(self.counts, len(replicas))
+
+
+def _is_known(kind: type[nn.Module]) -> bool:
+    """Return whether a layer is known to draw no random numbers and to keep no state."""
+    ours = kind.__module__.startswith(("sterad.", "torch.nn."))
+    return ours and not issubclass(kind, DRAWING)
+
+
+@torch.no_grad()
+def _draws(network: Network, x: Tensor) -> bool:
+    """Return whether a pass draws from torch's global generator.
+
+    Side by side, passes would draw from it in an order that changes from run to run.
+    """
+    with torch.random.fork_rng(devices=[]):
+        before = torch.get_rng_state()
+        deepcopy(network)(x)
+        return not torch.equal(before, torch.get_rng_state())
 
 
 class _Join(torch.autograd.Function):

@@ -20,9 +20,12 @@ def save_checkpoint(path: Path, owner: str, state: dict[str, Any]) -> None:
     write_atomically(path, lambda file: torch.save(content, file))
 
 
-def load_checkpoint(path: Path, owner: str) -> dict[str, Any]:
-    """Read the state of `owner`; a file that would run code, or another's, is refused."""
-    remedy = f"delete {str(path)!r} to start from the beginning"
+def load_checkpoint(path: Path, owner: str, remedy: str | None = None) -> dict[str, Any]:
+    """Read the state of `owner`; a file that would run code, or another's, is refused.
+
+    remedy: what the user can do then; for a run's own checkpoint, to delete it.
+    """
+    remedy = remedy or f"delete {str(path)!r} to start from the beginning"
     try:
         with warnings.catch_warnings():
             # What torch thinks of a foreign pickle's protocol is no help: it is refused anyway.

@@ -3,64 +3,52 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 from sterad.data import DATASETS
+from sterad.data.own import Own
 from sterad.encoders import ENCODERS
 from sterad.errors import SteradError
-from sterad.experiments.fields import build, checked, names_of, unknown
 from sterad.methods import METHODS
+from sterad.registry import source_digest
 from sterad.streams import STREAMS
+from sterad.validation import (
+    Count,
+    MemorySize,
+    Range,
+    Seed,
+    Width,
+    build,
+    checked,
+    field_named,
+    names_of,
+    unknown,
+)
 
-RESERVED = ("method", "dataset", "stream", "name")
-ALIASES = {"mem_size": "memory", "buffer_size": "memory", "num_tasks": "tasks", "n_tasks": "tasks"}
-
-
-def field_named(name: str) -> str:
-    """Return the field that a name on the command line or in a file means.
-
-    >>> field_named("memory-batch"), field_named("mem-size")
-    ('memory_batch', 'memory')
-    """
-    plain = name.replace("-", "_")
-    return ALIASES.get(plain, plain)
+RESERVED = ("method", "dataset", "stream", "name", "digests")
 
 
 @dataclass(frozen=True)
 class Protocol:
     """What is asked of every method alike."""
 
-    seed: int = 0
+    seed: Seed = 0
     """Seed of the label order, the stream, the network, the views and the memory."""
-    memory: int = 200
+    memory: MemorySize = 200
     """Images that may be kept."""
     encoder: str = "resnet18"
     """Network under the head."""
-    width: int | None = None
+    width: Width | None = None
     """Channels of the encoder's first stage; the dataset's usual width where not given."""
-    anytime: int = 10
+    anytime: Count = 10
     """Equal stretches of the stream after which all seen classes are tested."""
     test_then_train: bool = False
     """Also ask for the label of each stream image just before it is learnt."""
-    validation: float = 0.0
+    validation: Annotated[float, Range(0, 0.5)] = 0.0
     """Share of the training images of each class that is tested instead of the test images."""
-
-    def check(self) -> None:
-        """Refuse numbers that no run can have."""
-        if self.memory < 0:
-            raise SteradError(f"memory {self.memory} is below 0: give the number of images to keep")
-        if self.anytime < 1:
-            raise SteradError(f"anytime {self.anytime} is below 1: the end is always tested")
-        if not 0 <= self.validation <= 0.5:
-            raise SteradError(
-                f"validation {self.validation} is outside 0 to 0.5: give a share, 0.1 say"
-            )
-        if not 0 <= self.seed < 2**32:
-            raise SteradError(
-                f"seed {self.seed} is outside 0 to 2**32 - 1, the seeds of label orders"
-            )
 
 
 @dataclass(frozen=True)
@@ -88,6 +76,8 @@ class RunConfig:
     dataset: Choice
     stream: Choice
     protocol: Protocol
+    digests: tuple[tuple[str, str], ...] = ()
+    """Of what a run depends on and no field says: the user's own data and code, by their kinds."""
 
     @classmethod
     def of(cls, **values: Any) -> "RunConfig":
@@ -97,6 +87,13 @@ class RunConfig:
         >>> config.method.fields.variance, config.stream.fields.tasks, config.protocol.width
         (3.0, 5, 20)
         """
+        return cls.from_values(values)
+
+    @classmethod
+    def from_values(
+        cls, values: Mapping[str, Any], contents: Callable[[Any], str | None] | None = None
+    ) -> "RunConfig":
+        """Build from flat names; `contents` gives the digest of a dataset's data, see below."""
         given = {field_named(name): value for name, value in values.items()}
         method = METHODS.resolve(checked("method", given.pop("method", "agd-fd"), str))
         dataset = DATASETS.resolve(checked("dataset", given.pop("dataset", "digits"), str))
@@ -116,33 +113,52 @@ class RunConfig:
         if parts["protocol"].get("width") is None:
             parts["protocol"]["width"] = usual.width
         protocol: Protocol = build(Protocol, parts["protocol"])
-        protocol.check()
+        encoder = ENCODERS.resolve(protocol.encoder)
+        things = {
+            "method": METHODS[method],
+            "dataset": DATASETS[dataset],
+            "stream": STREAMS[stream],
+            "encoder": ENCODERS[encoder],
+        }
+        digests = {f"{kind} code": source_digest(thing) for kind, thing in things.items()}
+        digests["data"] = (contents or contents_digest)(described)
         return cls(
             Choice(method, build(owners["method"], parts["method"])),
             Choice(dataset, described),
             Choice(stream, _settled(build(owners["stream"], parts["stream"]))),
-            dataclasses.replace(protocol, encoder=ENCODERS.resolve(protocol.encoder)),
+            dataclasses.replace(protocol, encoder=encoder),
+            tuple((kind, digest) for kind, digest in sorted(digests.items()) if digest),
         )
 
     def plain(self, places: bool = False) -> dict[str, Any]:
         """Return everything as JSON has it; with `places`, also where data lie."""
         named = ("method", "dataset", "stream")
         parts = {name: getattr(self, name).plain(places) for name in named}
-        text = json.dumps(parts | dataclasses.asdict(self.protocol), default=str)
-        plain: dict[str, Any] = json.loads(text)
+        parts |= dataclasses.asdict(self.protocol)
+        if self.digests:
+            parts["digests"] = dict(self.digests)
+        plain: dict[str, Any] = json.loads(json.dumps(parts, default=str))
         return plain
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> "RunConfig":
-        """Return the config that `plain()` came from."""
+        """Return the config that `plain()` came from; refuse other data or code than it had."""
         flat: dict[str, Any] = {}
         for name, value in plain.items():
+            if name == "digests":
+                continue
             if isinstance(value, Mapping):
                 flat |= {key: item for key, item in value.items() if key != "name"}
                 flat[name] = value["name"]
             else:
                 flat[name] = value
-        return cls.of(**flat)
+        made = cls.of(**flat)
+        if changed := changed_digests(dict(made.digests), plain.get("digests", {})):
+            raise SteradError(
+                f"the {' and the '.join(changed)} differ from those that this run was asked for "
+                "with: bring the same to this machine, or ask again"
+            )
+        return made
 
     @property
     def id(self) -> str:
@@ -151,6 +167,34 @@ class RunConfig:
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         parts = (self.method.name, self.dataset.name, self.stream.name, f"s{self.protocol.seed}")
         return "-".join((*parts, digest))
+
+
+def contents_digest(description: Any) -> str | None:
+    """Return the digest of data that are the user's own; None for those of a known source."""
+    if isinstance(description, Own) or source_digest(type(description)):
+        digest: str = description.load().digest
+        return digest
+    return None
+
+
+def earlier_versions(config: RunConfig, out: Path) -> list[str]:
+    """Return a sentence for each run under `out` that differs in its data or code alone."""
+    mine, said = config.plain(), []
+    for folder in sorted(out.glob(f"{config.id.rpartition('-')[0]}-*")):
+        try:
+            other = json.loads((folder / "config.json").read_text())["config"]
+            digests = other.pop("digests", {})
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            continue  # whoever reads that run says what is wrong with it
+        changed = changed_digests(dict(config.digests), digests)
+        if changed and other == {k: v for k, v in mine.items() if k != "digests"}:
+            said.append(f"{folder.name} had different {' and '.join(changed)}: it is run again")
+    return said
+
+
+def changed_digests(mine: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    """Return the kinds of data and code in which two runs differ."""
+    return [kind for kind in sorted({*mine, *other}) if mine.get(kind) != other.get(kind)]
 
 
 def _settled(description: Any) -> Any:

@@ -1,20 +1,22 @@
 """Execution: how a run is computed, not what it is; in the record, but not in the id."""
 
+import math
 import os
 import shutil
 import sys
 import sysconfig
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import torch
 
 from sterad.encoders import NARROW
 from sterad.errors import SteradError
 from sterad.experiments.allocator import keep_freed_memory
+from sterad.validation import ADVANCED, Range, build
 
-PRECISIONS = ("float32", "bfloat16", "float16")
-FORMATS = ("channels_last", "contiguous")
+Precision = Literal["float32", "bfloat16", "float16"]
 LONG = 2000
 """Steps from which on a graphics card earns the time back that compiling takes."""
 WARM_UP = 40.0
@@ -27,49 +29,52 @@ SMALL = 16
 
 @dataclass(frozen=True)
 class Execution:
-    """Two runs of one config under one execution on one machine are equal to the bit."""
+    """How runs are computed; none of it changes a run's id, and a begun run keeps its own."""
 
     device: str = "cpu"
-    threads: int | None = None
-    """Processor threads; None until the run knows its images."""
-    view_threads: int | None = None
-    """Views that go through the network side by side, with a thread each; None until then, too."""
-    memory_format: str = "channels_last"
-    precision: str | None = None
-    """Of the encoder; weights, heads and losses are float32 always. None until then, too."""
-    compile: bool | None = None
-    """Whether torch compiles what goes through the encoder alone and often; passes side by side
-    are not compiled. None until the length of the run is known."""
-    keeps_memory: bool = True
-    """Whether freed memory is kept for the next step, where the allocator can."""
+    """cpu, cuda or mps (default: cuda where there is one)."""
+    threads: Annotated[int, Range(1, 4096)] | None = None
+    """CPU threads (default: chosen from image size and cores)."""
+    precision: Precision | None = None
+    """Of the encoder; weights, heads and losses are float32 always (default: the fastest that the
+    device has units for)."""
+    view_threads: Annotated[int, Range(1, 4096)] | None = field(default=None, metadata=ADVANCED)
+    """Views that go through the network in parallel, with a thread each; 1: one after the other."""
+    memory_format: Literal["channels_last", "contiguous"] = field(
+        default="channels_last", metadata=ADVANCED
+    )
+    """How images lie in memory."""
+    compile: bool | None = field(default=None, metadata=ADVANCED)
+    """Compile single passes of the encoder (default: where a run is long enough to gain by it);
+    parallel passes are never compiled."""
+    keeps_memory: bool = field(default=True, metadata=ADVANCED)
+    """Keep freed memory for the next step, where the allocator can."""
 
     @classmethod
-    def chosen(
-        cls,
-        device: str | None = None,
-        threads: int | None = None,
-        precision: str | None = None,
-        compile: bool | None = None,
-        view_threads: int | None = None,
-        memory_format: str = "channels_last",
-        keeps_memory: bool = True,
-    ) -> "Execution":
-        """Return what this machine does best, with the user's word above it."""
-        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    def chosen(cls, **values: Any) -> "Execution":
+        """Return what the user has said, checked against this machine; the rest stays open."""
+        made: Execution = build(cls, values)
+        if "device" not in values:
+            made = replace(made, device="cuda" if torch.cuda.is_available() else "cpu")
         try:
-            torch.empty(0, device=device)
+            torch.empty(0, device=made.device)
         except (RuntimeError, AssertionError) as error:
             raise SteradError(
-                f"device {device!r} is not to be had here ({str(error).splitlines()[0]}): use cpu"
+                f"device {made.device!r} is not available here "
+                f"({str(error).splitlines()[0]}): use cpu"
             ) from error
-        for name, count in (("threads", threads), ("view_threads", view_threads)):
-            if count is not None and count < 1:
-                raise SteradError(f"{name} {count} is below 1: give the number of threads")
-        named = (("precision", precision, PRECISIONS), ("memory_format", memory_format, FORMATS))
-        for name, given, known in named:
-            if given is not None and given not in known:
-                raise SteradError(f"unknown {name} {given!r}: known are {', '.join(known)}")
-        return cls(device, threads, view_threads, memory_format, precision, compile, keeps_memory)
+        made.check_cores()
+        return made
+
+    def check_cores(self) -> None:
+        """Refuse more threads than cores: they only wait for each other."""
+        for name in ("threads", "view_threads"):
+            count = getattr(self, name)
+            if count is not None and count > cores():
+                raise SteradError(
+                    f"{name} {count} is more than the {cores()} cores that this process may use: "
+                    f"give 1 to {cores()}"
+                )
 
     def settled(
         self, input_shape: tuple[int, ...], width: int, steps: int | None = None
@@ -82,8 +87,8 @@ class Execution:
         a step of AGD-FD on digits takes 0.3 s with one thread and 0.5 s with two. Views side by
         side do not wait for each other: they take all the threads there are.
         """
-        usual = 1 if input_shape[-1] <= SMALL else cores()
-        beside = 1 if self.device != "cpu" else self.threads or cores()
+        usual = 1 if input_shape[-1] <= SMALL else usual_threads()
+        beside = 1 if self.device != "cpu" else self.threads or usual_threads()
         precision = self.precision or _precision(self.device, input_shape)
         if (compile := self.compile) is None:
             compile = self._earns_compiling(precision, input_shape, width, steps)
@@ -114,12 +119,12 @@ class Execution:
 
     def apply(self) -> None:
         """Set what torch keeps per process."""
-        torch.set_num_threads(self.threads or cores())
+        torch.set_num_threads(self.threads or usual_threads())
         if self.keeps_memory and self.device == "cpu":
             keep_freed_memory()
 
 
-def _precision(device: str, input_shape: tuple[int, ...]) -> str:
+def _precision(device: str, input_shape: tuple[int, ...]) -> Precision:
     """Return the fastest precision that a device has units for.
 
     A processor with units for bfloat16 takes 0.5 to 0.65 of the time for images of 32 pixels, and
@@ -150,8 +155,50 @@ def has_compiler() -> bool:
     )
 
 
+def usual_threads() -> int:
+    """Return the threads of a run where the user says nothing: OMP_NUM_THREADS, or the cores."""
+    said = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    return min(cores(), int(said)) if said.isdecimal() and int(said) else cores()
+
+
 def cores() -> int:
-    """Return the processors that this process may use."""
+    """Return the cores that this process may use: by its affinity and its cgroup's quota."""
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        count = len(os.sched_getaffinity(0))
+    else:
+        count = os.cpu_count() or 1
+    try:
+        member = Path("/proc/self/cgroup").read_text()
+    except OSError:
+        member = ""
+    return max(1, math.ceil(min(count, quota_of(Path("/sys/fs/cgroup"), member))))
+
+
+def quota_of(mounted: Path, member: str) -> float:
+    """Return the cores' worth of time that a process may use, infinite without a limit.
+
+    mounted: the cgroup filesystem; member: /proc/self/cgroup, a line `number:controllers:path` a
+    hierarchy. A limit of any folder on the way to the path holds: version 2 keeps it in `cpu.max`,
+    version 1 in two files.
+    """
+    limits = [math.inf]
+    for line in member.splitlines():
+        _, controllers, path = line.split(":", 2)
+        home = mounted if controllers == "" else mounted / "cpu"
+        if controllers == "" or "cpu" in controllers.split(","):
+            steps = Path(path.strip("/")).parts
+            folders = [home.joinpath(*steps[:depth]) for depth in range(len(steps) + 1)]
+            limits += [_quota(folder) for folder in folders]
+    return min(limits)
+
+
+def _quota(folder: Path) -> float:
+    try:
+        if (folder / "cpu.max").exists():
+            quota, period = (folder / "cpu.max").read_text().split()
+        else:
+            quota = (folder / "cpu.cfs_quota_us").read_text().strip()
+            period = (folder / "cpu.cfs_period_us").read_text().strip()
+        return math.inf if quota in ("max", "-1") else int(quota) / int(period)
+    except (OSError, ValueError, ZeroDivisionError):
+        return math.inf

@@ -2,7 +2,7 @@
 
 import re
 
-_SAID = re.compile(r"(the axis )?'([^']+)'|^([\w.-]+) (?:= |is |-?\d)")
+_SAID = re.compile(r"(the axis )?'([^']+)'|^([\w.-]+) (?:= |is |-?\d|[\"'\[])")
 
 
 def line_of(text: str, message: str) -> int | None:

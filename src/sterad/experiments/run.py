@@ -14,7 +14,6 @@ from sterad.evaluation import metrics
 from sterad.experiments.checkpoint import load_checkpoint, save_checkpoint
 from sterad.experiments.config import RunConfig
 from sterad.experiments.execution import Execution
-from sterad.experiments.fields import build
 from sterad.experiments.live import prepare_live
 from sterad.experiments.pace import Pace
 from sterad.experiments.provenance import provenance
@@ -24,6 +23,7 @@ from sterad.results.record import Moment, RunRecord, SpherePicture
 from sterad.results.run_directory import RunDirectory
 from sterad.sinks import JsonLines, Sink
 from sterad.streams import Stream
+from sterad.validation import build
 
 REPORTS = 200
 """Progress events of a fast run."""
@@ -50,11 +50,18 @@ def run(
     Whatever kills the process, the next call continues from the last checkpoint, and the metrics
     are those of an uninterrupted run to the last bit.
     """
+    if not isinstance(config, RunConfig):
+        raise SteradError(
+            f"run was given a {type(config).__name__} and takes a RunConfig: "
+            'run(RunConfig.of(method="agd-fd", dataset="digits"))'
+        )
     pace = Pace(checkpoint_every)
     place = RunDirectory(Path(out), config.id)
     if (finished := place.read_record()) is not None:
         return finished
     kept = place.read_config()
+    if execution is not None:
+        execution.check_cores()
     if kept is not None:
         # Runs that were begun before views went side by side had them one after the other.
         execution = build(Execution, {"view_threads": 1} | kept["execution"])
@@ -93,7 +100,12 @@ def _prepared(
 
 def prepare(config: RunConfig, execution: Execution) -> Session:
     """Return a session at its beginning: dataset loaded, stream ordered, network initialised."""
-    dataset = held_out(config.dataset.fields.load(), config.protocol.validation)
+    whole = config.dataset.fields.load()
+    if whole.digest != dict(config.digests).get("data", whole.digest):
+        raise SteradError(
+            f"the data of {config.dataset.name!r} changed while the run was prepared: ask again"
+        )
+    dataset = held_out(whole, config.protocol.validation)
     width = config.protocol.width
     if width is None:
         width = config.dataset.fields.defaults().width
@@ -115,7 +127,10 @@ def prepare(config: RunConfig, execution: Execution) -> Session:
         compile=bool(settled.compile),
     )
     learner: Learner = METHODS[config.method.name](config.method.fields, problem)
-    return Session(learner, stream, config.protocol.anytime, config.protocol.test_then_train)
+    protocol = config.protocol
+    session = Session(learner, stream, protocol.anytime, protocol.test_then_train)
+    session.data_digest = whole.digest
+    return session
 
 
 def _follow(
@@ -186,6 +201,7 @@ def _record(config: RunConfig, session: Session, execution: Execution) -> RunRec
         consolidation_images=session.consolidation_images,
         confusion=session.confusion,
         losses=() if session.watch is None else tuple(session.watch.losses),
+        data_digest=session.data_digest,
         sphere=SpherePicture(session.axes, frames) if session.axes and frames else None,
     )
 

@@ -22,6 +22,9 @@ STRETCHES = 100
 class Session:
     """What has been learnt, answered and drawn so far."""
 
+    data_digest: str = ""
+    """Of the images that the stream is made of; a feed has none."""
+
     def __init__(self, learner: Learner, stream: Stream, anytime: int, test_then_train: bool):
         """Plan the moments of evaluation; nothing has been learnt."""
         if test_then_train and not learner.answers_at_once:

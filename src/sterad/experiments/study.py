@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from sterad.errors import SteradError
-from sterad.experiments.config import RunConfig, field_named
-from sterad.experiments.fields import checked, unknown
+from sterad.experiments.config import RunConfig, contents_digest
 from sterad.experiments.lines import line_of
 from sterad.experiments.toml_file import read_toml
 from sterad.experiments.tuned import tuned_values
 from sterad.methods import METHODS
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory
+from sterad.validation import checked, field_named, unknown
 
 PARTS = ("fixed", "axes", "method")
 GRID = ("tuned", *PARTS)
@@ -65,15 +65,19 @@ class Study:
 
 def _union(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
     """Return the runs of all grids, each once, in the order of the file."""
+    if not set(raw) - {"title", "tuned"}:
+        raise SteradError("it says nothing to run: give values under [fixed] or lists under [axes]")
     _check_tables(raw, KEYS, "the study")
     grids = raw.get("grid", [{}])
     if not isinstance(grids, list) or not all(isinstance(grid, Mapping) for grid in grids):
         raise SteradError(f"grid = {grids!r} is not a list of tables: head each one [[grid]]")
     for grid in grids:
         _check_tables(grid, GRID, "a grid")
-    common, tuned = _spelled_out(raw), cache(tuned_values)
+    # The runs of a study share their files: each is read once.
+    common, tuned, contents = _spelled_out(raw), cache(tuned_values), cache(contents_digest)
     merged = [_merged(common, _spelled_out(grid)) for grid in grids]
-    return tuple(dict.fromkeys(config for one in merged for config in _product(one, tuned)))
+    products = (_product(one, tuned, contents) for one in merged)
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(products)))
 
 
 def _spelled_out(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,7 +110,9 @@ def _merged(common: Mapping[str, Any], grid: Mapping[str, Any]) -> dict[str, Any
 
 
 def _product(
-    parts: Mapping[str, Any], tuned_values: Callable[[str, str], dict[str, Any]]
+    parts: Mapping[str, Any],
+    tuned_values: Callable[[str, str], dict[str, Any]],
+    contents: Callable[[Any], str | None],
 ) -> Iterator[RunConfig]:
     fixed, axes = parts["fixed"], parts["axes"]
     own = parts["method"]
@@ -114,7 +120,8 @@ def _product(
         point = dict(zip(axes, chosen, strict=True))
         method = METHODS.resolve(checked("method", (fixed | point).get("method", "agd-fd"), str))
         tuned = tuned_values(parts["tuned"], method) if "tuned" in parts else {}
-        yield RunConfig.of(**(tuned | fixed | own.get(method, {}) | point | {"method": method}))
+        values = tuned | fixed | own.get(method, {}) | point | {"method": method}
+        yield RunConfig.from_values(values, contents)
 
 
 def _check_tables(raw: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:

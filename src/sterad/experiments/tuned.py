@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from sterad.errors import SteradError
-from sterad.experiments.fields import build, checked, names_of, unknown
 from sterad.experiments.toml_file import read_toml
 from sterad.methods import METHODS
+from sterad.validation import build, checked, names_of, unknown
 
 PACKAGED = Path(__file__).parents[1] / "best"
 """Where an installed package keeps the files; a checkout keeps them under studies/best."""

@@ -27,15 +27,16 @@ from sterad.methods.boundaries import BoundaryConfig
 from sterad.methods.learner import METHODS
 from sterad.methods.replay import Replay, ReplayConfig
 from sterad.streams import Batch
+from sterad.validation import BelowOne, NonNegative, Positive
 
 
 @dataclass(frozen=True)
 class AGEMConfig(BoundaryConfig, ReplayConfig):
     """The released settings, the same for all datasets."""
 
-    lr: float = 0.1
-    momentum: float = 0.0
-    weight_decay: float = 1e-4
+    lr: Positive = 0.1
+    momentum: BelowOne = 0.0
+    weight_decay: NonNegative = 1e-4
     head: str = "mlp"
 
 
@@ -62,13 +63,21 @@ class AGEM(Replay):
         """Move against the projected gradient of `loss`."""
         if self.reference is None:
             return super().step(loss)
-        parameters = list(self.network.parameters())
-        reference = torch.autograd.grad(self.scaler.scale(self.reference), parameters)
-        gradient = torch.autograd.grad(self.scaler.scale(loss), parameters)
+        parameters = [one for one in self.network.parameters() if one.requires_grad]
+        reference = self.gradients(self.reference, parameters)
+        gradient = self.gradients(loss, parameters)
         for parameter, along in zip(parameters, projected(gradient, reference), strict=True):
             parameter.grad = along
         self.reference = None
         self.descend()
+
+    def gradients(self, loss: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
+        """Return the gradients of the scaled loss, zeros for weights that it does not reach."""
+        found = torch.autograd.grad(self.scaler.scale(loss), parameters, allow_unused=True)
+        return [
+            torch.zeros_like(parameter) if gradient is None else gradient
+            for parameter, gradient in zip(parameters, found, strict=True)
+        ]
 
 
 def projected(gradient: Sequence[Tensor], reference: Sequence[Tensor]) -> Sequence[Tensor]:

@@ -1,6 +1,7 @@
 """Answering: how a network and a memory give answers, whatever the network was trained with."""
 
 import hashlib
+import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from sterad.methods.problem import Problem
 CHUNK = 50
 """Images that go through the network at a time: with more, the maps between two layers are too
 large for the processor's cache; with fewer, layers wait for each other."""
+_MODE_LOCK = threading.Lock()
 Encoded = list[tuple[Tensor, Tensor]]
 """Raw features and labels."""
 
@@ -42,6 +44,9 @@ class Answering(Learner):
         self._encoded: tuple[bytes, Encoded] | None = None
         """The memory as it was last encoded, after the digest of all that this depends on."""
         self._room: Room = {}
+        self._evaluations = 0
+        """Evaluations under way, in this thread or others; the last one restores the mode."""
+        self._mode = True
 
     @property
     @abstractmethod
@@ -77,15 +82,22 @@ class Answering(Learner):
         It is folded anew each time, which takes as long as the answers to one or two images: so
         weights that change unseen, through `.data` say, cannot make an answer stale.
         """
-        network, mode = self.answering_network(), self.network.training
-        room, self._room = self._room, {}  # whoever asks meanwhile finds another room
-        network.eval()
+        network = self.answering_network()
+        room, self._room = self._room, {}  # concurrent callers get their own buffers
+        with _MODE_LOCK:
+            if self._evaluations == 0:
+                self._mode = self.network.training
+            self._evaluations += 1
+            network.eval()
         try:
             with torch.inference_mode():
                 yield folded(network, room)
         finally:
-            self.network.train(mode)
             self._room = room
+            with _MODE_LOCK:
+                self._evaluations -= 1
+                if self._evaluations == 0:
+                    self.network.train(self._mode)
 
     def decide(self, p: Tensor) -> Tensor:
         """Return scores of the seen classes from raw head outputs p: (n, outputs)."""

@@ -1,12 +1,13 @@
 """Task boundaries for methods that want them: announced, or guessed from new classes."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from torch import Tensor
 
 from sterad.errors import SteradError
 from sterad.streams import ChangeDetector
+from sterad.validation import Range
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class BoundaryConfig:
 
     boundaries: Literal["auto", "announced", "detected"] = "auto"
     """announced by the stream, detected by new classes, or auto: announced where there are any."""
-    detection_lag: int = 100
+    detection_lag: Annotated[int, Range(0, 1_000_000)] = 100
     """Batches after a detected change in which further new classes are no change."""
 
 

@@ -12,21 +12,21 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.losses.supervised_contrastive import supervised_contrastive_loss
-from sterad.methods.learner import check_positive
 from sterad.methods.replay import Replay, ReplayConfig
+from sterad.validation import BelowOne, Dimension, NonNegative, Positive
 
 
 @dataclass(frozen=True)
 class ContrastiveConfig(ReplayConfig):
     """The released settings of SCR, the same for all datasets."""
 
-    lr: float = 0.01
-    momentum: float = 0.9
-    weight_decay: float = 1e-4
+    lr: Positive = 0.01
+    momentum: BelowOne = 0.9
+    weight_decay: NonNegative = 1e-4
     head: str = "mlp"
-    projection: int = 128
+    projection: Dimension = 128
     """Width of the projection; it does not grow with the classes."""
-    temperature: float = 0.07
+    temperature: Positive = 0.07
     """What cosines are divided by."""
     classifier: str = "nearest-mean"
     """Who answers, fitted to features of the memory; the head cannot."""
@@ -39,11 +39,6 @@ class Contrastive(Replay):
     config: ContrastiveConfig
     learns_alone = False
     instant = None
-
-    def check_numbers(self) -> None:
-        """Refuse a temperature that is not above 0."""
-        super().check_numbers()
-        check_positive(self.config, "temperature")
 
     def first_outputs(self) -> int:
         """Return the projection's width."""

@@ -26,19 +26,20 @@ from sterad.losses.logit_replay import logit_replay_loss
 from sterad.methods.learner import METHODS
 from sterad.methods.replay import Replay, ReplayConfig
 from sterad.streams import Batch
+from sterad.validation import BelowOne, NonNegative, Positive
 
 
 @dataclass(frozen=True)
 class DERppConfig(ReplayConfig):
     """The released settings, the same for all datasets."""
 
-    lr: float = 0.03
-    momentum: float = 0.0
-    weight_decay: float = 0.0
+    lr: Positive = 0.03
+    momentum: BelowOne = 0.0
+    weight_decay: NonNegative = 0.0
     recipe: str = "partial"
-    alpha: float = 0.2
+    alpha: NonNegative = 0.2
     """Weight of the distance to the logits stored."""
-    beta: float = 1.0
+    beta: NonNegative = 1.0
     """Weight of the cross-entropy of the memory."""
 
 

@@ -34,17 +34,18 @@ from sterad.methods.optimisers import drop_gradients
 from sterad.methods.replay import Replay, ReplayConfig
 from sterad.seeds import lent
 from sterad.streams import Batch
+from sterad.validation import BelowOne, Count, NonNegative, Positive
 
 
 @dataclass(frozen=True)
 class DVCConfig(ReplayConfig):
     """The released settings of CIFAR-100; those of CIFAR-10 differ in `consistency` alone."""
 
-    lr: float = 0.1
-    momentum: float = 0.9
-    candidates: int = 128
+    lr: Positive = 0.1
+    momentum: BelowOne = 0.9
+    candidates: Count = 128
     """Images drawn from memory, of which the most interfered `memory_batch` are retrieved."""
-    consistency: float = 4.0
+    consistency: NonNegative = 4.0
     """Weight of the distance between the posteriors of the views and of the pair; CIFAR-10: 2."""
 
 

@@ -23,15 +23,16 @@ from torch import Tensor
 from sterad.methods.learner import METHODS
 from sterad.methods.replay import Replay, ReplayConfig
 from sterad.streams import Batch
+from sterad.validation import BelowOne, NonNegative, Positive
 
 
 @dataclass(frozen=True)
 class ERConfig(ReplayConfig):
     """The released settings, the same for all datasets."""
 
-    lr: float = 0.01
-    momentum: float = 0.9
-    weight_decay: float = 1e-4
+    lr: Positive = 0.01
+    momentum: BelowOne = 0.9
+    weight_decay: NonNegative = 1e-4
 
 
 @METHODS.register("er")

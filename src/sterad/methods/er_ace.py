@@ -24,15 +24,16 @@ from sterad.losses.asymmetric_cross_entropy import asymmetric_cross_entropy
 from sterad.methods.learner import METHODS
 from sterad.methods.replay import Replay, ReplayConfig
 from sterad.streams import Batch
+from sterad.validation import BelowOne, NonNegative, Positive
 
 
 @dataclass(frozen=True)
 class ERACEConfig(ReplayConfig):
     """The released settings, the same for all datasets."""
 
-    lr: float = 0.001
-    momentum: float = 0.9
-    weight_decay: float = 0.0
+    lr: Positive = 0.001
+    momentum: BelowOne = 0.9
+    weight_decay: NonNegative = 0.0
     recipe: str = "partial"
 
 

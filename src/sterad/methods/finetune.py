@@ -13,14 +13,15 @@ from sterad.memory import Memory, Nothing
 from sterad.methods.learner import METHODS
 from sterad.methods.replay import Replay, ReplayConfig
 from sterad.streams import Batch
+from sterad.validation import BelowOne, Positive
 
 
 @dataclass(frozen=True)
 class FinetuneConfig(ReplayConfig):
     """Step sizes that learn the task at hand best on digits: studies/finetune-digits.toml."""
 
-    lr: float = 0.03
-    momentum: float = 0.0
+    lr: Positive = 0.03
+    momentum: BelowOne = 0.0
     head: str = "mlp"
 
 

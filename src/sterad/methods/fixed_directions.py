@@ -28,10 +28,10 @@ from torch import Tensor
 from sterad.errors import SteradError
 from sterad.losses.posterior import Reduction, likelihood_loss, posterior_loss
 from sterad.methods.head_retraining import HeadRetraining, HeadRetrainingConfig
-from sterad.methods.learner import check_positive
 from sterad.methods.problem import Problem
 from sterad.sphere import LogKernel, MeanForm, SphericalLaw, kernel, moving_means
 from sterad.streams import Batch
+from sterad.validation import Dimension, Positive, Views
 
 MOVING: dict[str, MeanForm] = {"moving": "direction", "moving-mean": "mean"}
 
@@ -40,14 +40,14 @@ MOVING: dict[str, MeanForm] = {"moving": "direction", "moving-mean": "mean"}
 class FixedDirectionsConfig(HeadRetrainingConfig):
     """The paper's settings, the same for all of its datasets."""
 
-    lr: float = 5e-4
+    lr: Positive = 5e-4
     optimiser: Literal["adam", "sgd"] = "adam"
     head: str = "mlp"
-    variance: float = 2.0
+    variance: Positive = 2.0
     """Variance of the law around each direction; its concentration follows from the law."""
-    views: int = 5
+    views: Views = 5
     """Random views of each image beside the image itself."""
-    projection: int = 512
+    projection: Dimension = 512
     """Dimension of the sphere's space; grows when a label exceeds it."""
     directions: Literal["basis", "moving", "moving-mean"] = "basis"
     """Fixed basis vectors, or the unit-length or plain mean of each class of the batch."""
@@ -71,7 +71,6 @@ class FixedDirections(HeadRetraining):
 
     def __init__(self, config: FixedDirectionsConfig, problem: Problem) -> None:
         """Check what only this family has."""
-        check_positive(config, "variance")
         asks = (config.norm_all, config.teacher != "none", config.classifier == self.instant)
         if config.directions != "basis" and any(asks):
             raise SteradError(

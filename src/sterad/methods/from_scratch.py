@@ -19,18 +19,18 @@ from torch import Tensor
 from sterad.errors import SteradError
 from sterad.memory import Held
 from sterad.methods.learner import Learner
-from sterad.methods.optimisers import make_optimiser
 from sterad.methods.problem import Problem
 from sterad.methods.replay import Replay, ReplayConfig
 from sterad.seeds import generator
 from sterad.streams import Batch
+from sterad.validation import Count
 
 
 @dataclass(frozen=True)
 class FromScratchConfig(ReplayConfig):
     """What all trainings from scratch have."""
 
-    epochs: int = 20
+    epochs: Count = 20
     """Passes over the memory at each consolidation."""
 
 
@@ -44,8 +44,6 @@ class FromScratch(Replay):
 
     def __init__(self, config: FromScratchConfig, problem: Problem) -> None:
         """Refuse what has no meaning where the stream is not learnt from."""
-        if config.epochs < 1:
-            raise SteradError(f"epochs {config.epochs} is below 1: give at least one pass")
         if config.teacher != "none" or config.memory_iterations != 1:
             raise SteradError(
                 "a method that trains from scratch at each evaluation takes no steps on the "
@@ -88,8 +86,8 @@ class FromScratch(Replay):
         purposes = ("network", "views", "order")
         self.rng = {name: generator(seed, f"{name} {self.samples}") for name in purposes}
         self.network = self.make_network()
-        scaled = self.scaler.is_enabled()
-        self.optimiser = make_optimiser(self.config, self.network.parameters(), scaled)
+        self.scaler = self.make_scaler()  # of an earlier training it would remember the scale
+        self.optimiser = self.make_optimiser()
         for epoch in range(self.config.epochs):
             for group in self.optimiser.param_groups:
                 group["lr"] = self.rate(epoch)

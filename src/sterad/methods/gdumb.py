@@ -20,23 +20,24 @@ from dataclasses import dataclass
 
 from sterad.memory import GreedyBalanced, Memory
 from sterad.methods.from_scratch import FromScratch, FromScratchConfig
-from sterad.methods.learner import METHODS, check_positive
+from sterad.methods.learner import METHODS
 from sterad.seeds import generator
+from sterad.validation import BatchSize, Count, NonNegative, Positive
 
 
 @dataclass(frozen=True)
 class GDumbConfig(FromScratchConfig):
     """The released settings, the same for all datasets."""
 
-    lr: float = 0.05
+    lr: Positive = 0.05
     """Highest learning rate, at each restart; the first epoch has a tenth of it."""
-    least_lr: float = 5e-4
+    least_lr: Positive = 5e-4
     """Learning rate that the cosines fall to."""
-    weight_decay: float = 1e-6
-    clip: float | None = 10.0
-    memory_batch: int = 16
+    weight_decay: NonNegative = 1e-6
+    clip: Positive | None = 10.0
+    memory_batch: BatchSize = 16
     """Images of the memory in each step of the training."""
-    epochs: int = 30
+    epochs: Count = 30
     recipe: str = "partial"
     head: str = "mlp"
 
@@ -47,11 +48,6 @@ class GDumb(FromScratch):
 
     Config = GDumbConfig
     config: GDumbConfig
-
-    def check_numbers(self) -> None:
-        """Refuse a least learning rate that is not above 0."""
-        super().check_numbers()
-        check_positive(self.config, "least_lr")
 
     def make_memory(self) -> Memory:
         """Return an empty balanced memory."""

@@ -16,18 +16,19 @@ from sterad.memory import Everything, Memory
 from sterad.methods.from_scratch import FromScratch, FromScratchConfig
 from sterad.methods.learner import METHODS
 from sterad.seeds import generator
+from sterad.validation import BatchSize, Count, NonNegative, Positive
 
 
 @dataclass(frozen=True)
 class JointConfig(FromScratchConfig):
     """Our settings: SGD, whose learning rate falls on a cosine over all epochs."""
 
-    lr: float = 0.03
+    lr: Positive = 0.03
     """Learning rate of the first epoch."""
-    weight_decay: float = 5e-4
-    memory_batch: int = 64
+    weight_decay: NonNegative = 5e-4
+    memory_batch: BatchSize = 64
     """Images in each step of the training."""
-    epochs: int = 20
+    epochs: Count = 20
 
 
 @METHODS.register("joint", alias=("offline",))

@@ -1,6 +1,7 @@
 """Learner: the protocol of every method. It observes a batch once, and later it answers."""
 
 from abc import ABC, abstractmethod
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from sterad.errors import SteradError
 from sterad.methods.problem import Problem
 from sterad.registry import Registry
 from sterad.streams import Batch, Boundary
+from sterad.validation import check_fields
 
 PIECE = 500
 """Images asked about at a time, where there are many: small enough for any memory."""
@@ -33,6 +35,7 @@ class Learner(ABC):
 
     def __init__(self, config: Any, problem: Problem) -> None:
         """Keep what was chosen; no class has been seen, no image shown to the network."""
+        check_fields(config)
         self.config = config
         self.problem = problem
         self.seen = torch.zeros(0, dtype=torch.int64)
@@ -139,13 +142,22 @@ def check_shape(shape: tuple[int, ...], problem: Problem) -> None:
         )
 
 
-def check_positive(config: Any, *names: str) -> None:
-    """Refuse fields of a config that are not above 0."""
-    for name in names:
-        if not getattr(config, name) > 0:
-            raise SteradError(
-                f"{name} {getattr(config, name)} is not above 0: give a positive number"
-            )
+def _flaw(method: Any) -> str | None:
+    """Say why a class cannot be a method."""
+    if not (isinstance(method, type) and issubclass(method, Learner)):
+        return "is no subclass of Learner: extend sterad.methods.Replay, say"
+    if missing := sorted(getattr(method, "__abstractmethods__", ())):
+        return f"does not define {', '.join(missing)}: write what is missing"
+    config = getattr(method, "Config", None)
+    if not (isinstance(config, type) and is_dataclass(config)):
+        return "has no `Config`: give it a frozen dataclass of its fields"
+    if needed := [one.name for one in fields(config) if _is_required(one)]:
+        return f"has fields without a default, {', '.join(needed)}: give each one"
+    return None
 
 
-METHODS: Registry[type[Learner]] = Registry("method", "sterad.methods")
+def _is_required(field: Any) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+METHODS: Registry[type[Learner]] = Registry("method", "sterad.methods", _flaw)

@@ -19,29 +19,31 @@ means owe little to this loss.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
 from sterad.errors import SteradError
 from sterad.methods.contrastive import Contrastive, ContrastiveConfig
-from sterad.methods.learner import METHODS, check_positive
+from sterad.methods.learner import METHODS
 from sterad.methods.problem import Problem
 from sterad.seeds import generator
 from sterad.sphere.draw import gamma
 from sterad.streams import Batch
+from sterad.validation import BatchSize, Positive, Range
 
 
 @dataclass(frozen=True)
 class LUMPConfig(ContrastiveConfig):
     """SCR's settings but for the learning rate, as none were released, and the paper's mixtures."""
 
-    lr: float = 0.001
-    views: int = 2
+    lr: Positive = 0.001
+    views: Annotated[int, Range(2, 1000)] = 2
     """Random views of each mixture, at least two; the mixture itself is not shown."""
-    memory_batch: int = 64
+    memory_batch: BatchSize = 64
     """Most partners drawn for a stream batch; one an image is enough."""
-    alpha: float = 0.4
+    alpha: Positive = 0.4
     """Shape of the law of λ: below 1 mixtures are mostly of one image, above 1 of both."""
 
 
@@ -55,16 +57,12 @@ class LUMP(Contrastive):
     def __init__(self, config: LUMPConfig, problem: Problem) -> None:
         """Give the mixtures a generator of their own."""
         super().__init__(config, problem)
-        self.rng["mixtures"] = generator(problem.seed, "mixtures")
-
-    def check_numbers(self) -> None:
-        """Refuse a single view, which has nothing to agree with, and a law that is none."""
-        super().check_numbers()
-        check_positive(self.config, "alpha")
-        if self.config.views < 2:
+        if not self.recipe.changes(torch.empty(0, *problem.input_shape)):
             raise SteradError(
-                f"views {self.config.views} leave a mixture alone without labels: give 2 or more"
+                f"lump compares random views, and inputs of shape {problem.input_shape} have none "
+                f"under recipe {config.recipe!r}: use er, or another recipe"
             )
+        self.rng["mixtures"] = generator(problem.seed, "mixtures")
 
     def retrieve(self, batch: Batch) -> Batch:
         """Return a partner for each image of the stream batch."""

@@ -33,12 +33,13 @@ from sterad.encoders.network import to_sphere
 from sterad.errors import SteradError
 from sterad.losses.mutual_information import alike_loss, paired_loss
 from sterad.methods.boundaries import BoundaryConfig
-from sterad.methods.learner import METHODS, check_positive
+from sterad.methods.learner import METHODS
 from sterad.methods.problem import Problem
 from sterad.methods.replay import Replay, ReplayConfig
 from sterad.methods.teacher import Teacher
 from sterad.seeds import generator, lent
 from sterad.streams import Batch
+from sterad.validation import BelowOne, Dimension, NonNegative, Positive
 from sterad.views.rotation import FOLD, sixteenfold
 
 
@@ -46,13 +47,13 @@ from sterad.views.rotation import FOLD, sixteenfold
 class OCMConfig(BoundaryConfig, ReplayConfig):
     """The released settings, the same for all datasets."""
 
-    lr: float = 1e-3
+    lr: Positive = 1e-3
     optimiser: Literal["adam", "sgd"] = "adam"
-    weight_decay: float = 1e-4
-    second_moment: float = 0.99
-    projection: int = 128
+    weight_decay: NonNegative = 1e-4
+    second_moment: BelowOne = 0.99
+    projection: Dimension = 128
     """Width of the representations."""
-    temperature: float = 0.07
+    temperature: Positive = 0.07
     """What similarities are divided by."""
 
 
@@ -69,7 +70,6 @@ class OCM(Replay):
         if len(problem.input_shape) != 3:
             shape = problem.input_shape
             raise SteradError(f"ocm rotates images, and inputs {shape} are vectors: use er, say")
-        check_positive(config, "projection", "temperature")
         super().__init__(config, problem)
         self.rng["slices"] = generator(problem.seed, "slices")
         self.snapshot: Teacher | None = None

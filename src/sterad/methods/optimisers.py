@@ -8,6 +8,7 @@ import torch
 from torch.nn import Parameter
 
 from sterad.errors import SteradError
+from sterad.validation import BelowOne, NonNegative, Positive
 
 FUSED = ("cpu", "cuda")
 
@@ -16,17 +17,17 @@ FUSED = ("cpu", "cuda")
 class OptimiserConfig:
     """How gradients become steps."""
 
-    lr: float = 0.01
+    lr: Positive = 0.01
     """Learning rate."""
     optimiser: Literal["adam", "sgd"] = "sgd"
     """Adam, or stochastic gradient descent."""
-    momentum: float = 0.9
+    momentum: BelowOne = 0.9
     """Momentum of SGD; Adam's is 0.9 always."""
-    second_moment: float = 0.999
+    second_moment: BelowOne = 0.999
     """What Adam keeps of its mean of squared gradients at each step, in [0, 1)."""
-    weight_decay: float = 0.0
+    weight_decay: NonNegative = 0.0
     """L2 penalty added to the gradient."""
-    clip: float | None = None
+    clip: Positive | None = None
     """Largest norm of a gradient; none by default."""
 
 
@@ -37,12 +38,6 @@ def make_optimiser(
 
     scaled: whether gradients are those of a scaled loss, of which some steps must be left out.
     """
-    if not config.lr > 0:
-        raise SteradError(f"lr {config.lr} is not above 0: give a positive learning rate")
-    if config.clip is not None and not config.clip > 0:
-        raise SteradError(f"clip {config.clip} is not above 0: give a positive norm, or none")
-    if not 0 <= config.second_moment < 1:
-        raise SteradError(f"second_moment {config.second_moment} is outside [0, 1): 0.999 is usual")
     weights = list(parameters)
     # One kernel that keeps its counts beside the weights; elsewhere each step asks for numbers. On
     # a processor it does not leave out the steps whose scaled gradients were infinite (torch 2.13).

@@ -23,22 +23,23 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from sterad.losses import posterior_loss_of_scores
-from sterad.methods.learner import METHODS, check_positive
+from sterad.methods.learner import METHODS
 from sterad.methods.replay import Replay, ReplayConfig
 from sterad.streams import Batch
+from sterad.validation import BelowOne, NonNegative, Positive, Views
 
 
 @dataclass(frozen=True)
 class PCRConfig(ReplayConfig):
     """The settings of its code, and the memory batch of this protocol."""
 
-    lr: float = 0.1
-    momentum: float = 0.0
-    weight_decay: float = 0.0
+    lr: Positive = 0.1
+    momentum: BelowOne = 0.0
+    weight_decay: NonNegative = 0.0
     head: str = "cosine"
-    views: int = 1
+    views: Views = 1
     """Random views of each image beside the image itself."""
-    temperature: float = 0.09
+    temperature: Positive = 0.09
     """What cosines are divided by, in training and in answers."""
 
 
@@ -50,11 +51,6 @@ class PCR(Replay):
     config: PCRConfig
     learns_alone = False
     shows_raw = True
-
-    def check_numbers(self) -> None:
-        """Refuse a temperature that is not above 0."""
-        super().check_numbers()
-        check_positive(self.config, "temperature")
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean posterior loss of both batches under their class frequencies."""

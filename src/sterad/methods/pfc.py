@@ -25,6 +25,7 @@ from sterad.methods.er import ER, ERConfig
 from sterad.methods.learner import METHODS
 from sterad.methods.problem import Problem
 from sterad.sphere import regular_simplex
+from sterad.validation import BelowOne, Positive
 
 PREACTIVATED = {"resnet18": "preact-resnet18"}
 
@@ -33,8 +34,8 @@ PREACTIVATED = {"resnet18": "preact-resnet18"}
 class PFCConfig(ERConfig):
     """ER's settings with the step size that a grid found, as none were released."""
 
-    lr: float = 0.1
-    momentum: float = 0.0
+    lr: Positive = 0.1
+    momentum: BelowOne = 0.0
     preactivation: bool = True
     """Take the pre-activation ResNet-18 where the protocol says resnet18; others stay."""
 

@@ -25,20 +25,21 @@ from sterad.methods.teacher import Teacher, TeacherConfig, distillation
 from sterad.placing import AS_IT_IS, placed
 from sterad.seeds import generator
 from sterad.streams import Batch, Boundary
+from sterad.validation import BatchSize, Count, Views
 from sterad.views import RECIPES
 
 
 @dataclass(frozen=True)
-class ReplayConfig(OptimiserConfig, TeacherConfig):
+class ReplayConfig(TeacherConfig, OptimiserConfig):
     """The fields that every replay method has."""
 
-    memory_batch: int = 64
+    memory_batch: BatchSize = 64
     """Images retrieved from memory for each stream batch."""
-    memory_iterations: int = 1
+    memory_iterations: Count = 1
     """Steps on each stream batch, each with images retrieved anew."""
     recipe: str = "full"
     """Augmentation: full (crop, flip, colour, grey), partial (shifted crop, flip) or none."""
-    views: int = 1
+    views: Views = 1
     """Random views of each image; with several the image itself is shown too, with none only it."""
     head: str = "linear"
     """What stands on the encoder: mlp, linear, cosine or none."""
@@ -65,9 +66,8 @@ class Replay(Answering):
         self.rng = {name: generator(problem.seed, name) for name in ("network", "views")}
         self.network: Network = self.make_network()
         self.passes = Passes(problem.view_threads)
-        half = problem.precision == "float16"
-        self.scaler = torch.amp.GradScaler(torch.device(problem.device).type, enabled=half)
-        self.optimiser = make_optimiser(config, self.network.parameters(), half)
+        self.scaler = self.make_scaler()
+        self.optimiser = self.make_optimiser()
         self.recipe = RECIPES[config.recipe](flip=problem.flip)
         self.memory: Memory = self.make_memory()
         self.check_classifier()
@@ -79,9 +79,6 @@ class Replay(Answering):
     def check_numbers(self) -> None:
         """Refuse numbers that no method can have."""
         config = self.config
-        for name, least in (("memory_batch", 1), ("memory_iterations", 1), ("views", 0)):
-            if getattr(config, name) < least:
-                raise SteradError(f"{name} {getattr(config, name)} is below {least}: give more")
         if self.single_view and config.views != 1:
             raise SteradError(f"views {config.views} for a loss that takes one view: leave views=1")
         for field in fields(TeacherConfig):
@@ -119,6 +116,21 @@ class Replay(Answering):
         if problem.compile and problem.width >= NARROW and network.convolves:
             network.compile_encoder()
         return network
+
+    def make_scaler(self) -> torch.amp.GradScaler:
+        """Return a scaler of losses, which does nothing but in float16."""
+        device, half = torch.device(self.problem.device).type, self.problem.precision == "float16"
+        return torch.amp.GradScaler(device, enabled=half)
+
+    def make_optimiser(self) -> torch.optim.Optimizer:
+        """Return an optimiser of the network's trainable weights."""
+        weights = [one for one in self.network.parameters() if one.requires_grad]
+        if not weights:
+            raise SteradError(
+                f"nothing can be trained: the encoder {self.problem.encoder!r} has no weights that "
+                f"require gradients and the head is {self.config.head!r}; use head=linear, say"
+            )
+        return make_optimiser(self.config, weights, self.scaler.is_enabled())
 
     def make_memory(self) -> Memory:
         """Return an empty memory."""
@@ -201,7 +213,12 @@ class Replay(Answering):
         return self.place(self.recipe(x, self.rng["views"]))
 
     def shown(self, x: Tensor) -> list[Tensor]:
-        """Return the views of placed images and, last, the images; a single view may go alone."""
+        """Return the views of placed images and, last, the images; a single view may go alone.
+
+        Inputs that the recipe leaves as they are, vectors say, are shown once.
+        """
+        if not self.recipe.changes(x):
+            return [x]
         views = [self.view(x) for _ in range(self.config.views)]
         return views if len(views) == 1 and not self.shows_raw else [*views, x]
 

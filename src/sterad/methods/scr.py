@@ -22,13 +22,14 @@ from torch import Tensor
 from sterad.methods.contrastive import Contrastive, ContrastiveConfig
 from sterad.methods.learner import METHODS
 from sterad.streams import Batch
+from sterad.validation import Views
 
 
 @dataclass(frozen=True)
 class SCRConfig(ContrastiveConfig):
     """The released settings, the same for all datasets."""
 
-    views: int = 1
+    views: Views = 1
     """Random views of each image beside the image itself."""
 
 

@@ -11,7 +11,7 @@ full one), and drawn anew also for ER; the student answers if nothing is said (t
 """
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
@@ -20,22 +20,24 @@ from torch import Tensor
 
 from sterad.encoders import Network
 from sterad.encoders.heads import last_layer
-from sterad.errors import SteradError
+from sterad.validation import ADVANCED, BelowOne, NonNegative, Positive
 
 
 @dataclass(frozen=True)
 class TeacherConfig:
     """Whether and how a momentum teacher is learnt from."""
 
-    teacher: Literal["none", "ema"] = "none"
+    teacher: Literal["none", "ema"] = field(default="none", metadata=ADVANCED)
     """ema adds distillation from a momentum teacher to the loss."""
-    teacher_momentum: float = 0.99
+    teacher_momentum: BelowOne = field(default=0.99, metadata=ADVANCED)
     """Share of itself that the teacher keeps at each step, in [0, 1)."""
-    teacher_weight: float = 5.5
+    teacher_weight: NonNegative = field(default=5.5, metadata=ADVANCED)
     """Weight of the distillation."""
-    teacher_temperature: float = 4.0
+    teacher_temperature: Positive = field(default=4.0, metadata=ADVANCED)
     """Temperature of the distilled posteriors."""
-    answers_by: Literal["student", "teacher", "average"] = "student"
+    answers_by: Literal["student", "teacher", "average"] = field(
+        default="student", metadata=ADVANCED
+    )
     """Whose weights answer: the student's, the teacher's or their average."""
 
 
@@ -44,10 +46,6 @@ class Teacher:
 
     def __init__(self, student: Network, momentum: float) -> None:
         """Start as a copy."""
-        if not 0 <= momentum < 1:
-            raise SteradError(
-                f"teacher_momentum {momentum} is outside [0, 1): 1 would never learn, 0 copies"
-            )
         self.network = deepcopy(student).eval().requires_grad_(False)
         self.momentum = momentum
 

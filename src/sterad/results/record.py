@@ -121,6 +121,8 @@ class RunRecord:
     """Watched steps with the mean training loss of the classes of the task at hand and of those of
     earlier tasks; empty for a method without a loss a row."""
     sphere: SpherePicture | None = None
+    data_digest: str = ""
+    """Hash of the images and labels that the run was given; none for a feed."""
     schema: int = field(default=SCHEMA)
 
     @property

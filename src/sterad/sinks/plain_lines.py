@@ -25,8 +25,9 @@ class PlainLines:
         if kind == "progress":
             self._progress(event)
         elif kind == "evaluation":
-            share = event["samples"] / event["total_samples"]
-            self._say(f"{share:4.0%} seen, {event['seen']} classes, {event['accuracy']:.2%} right")
+            total = event["total_samples"]
+            seen = f"{event['samples'] / total:4.0%}" if total else f"{event['samples']:,} images"
+            self._say(f"{seen} seen, {event['seen']} classes, {event['accuracy']:.2%} right")
         elif kind == "resume":
             self._say(f"continues from step {event['step']}")
 
@@ -37,12 +38,12 @@ class PlainLines:
         if now - self.last >= self.every:
             self.last = now
             rate = (event["step"] - self.first_step) / (now - self.started)
-            left = (event["steps"] - event["step"]) / rate
+            of, left = "", ""
+            if event["steps"] is not None:  # a feed has no known end
+                of = f" of {event['steps']}"
+                left = f", {(event['steps'] - event['step']) / rate:.0f} s left"
             loss = "" if event["loss"] is None else f", loss {event['loss']:.4g}"
-            self._say(
-                f"step {event['step']} of {event['steps']}, {rate:.1f} steps/s, {left:.0f} s left"
-                + loss
-            )
+            self._say(f"step {event['step']}{of}, {rate:.1f} steps/s{left}{loss}")
 
     def _say(self, text: str) -> None:
         print(f"{self.title}: {text}", file=self.stream, flush=True)

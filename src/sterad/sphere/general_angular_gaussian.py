@@ -13,7 +13,13 @@ from torch.types import _size
 
 from sterad.errors import SteradError
 from sterad.sphere.chi import log_chi_mgf
-from sterad.sphere.constraints import require_dimension, require_points, unit_sphere
+from sterad.sphere.constraints import (
+    ArrayLike,
+    as_vectors,
+    require_dimension,
+    require_points,
+    unit_sphere,
+)
 from sterad.sphere.law import log_area
 from sterad.sphere.shapes import broadcast
 
@@ -40,15 +46,25 @@ class GeneralAngularGaussian(Distribution):
 
     def __init__(
         self,
-        mean: Tensor,
-        covariance_matrix: Tensor | None = None,
-        scale_tril: Tensor | None = None,
-        precision_matrix: Tensor | None = None,
+        mean: ArrayLike,
+        covariance_matrix: ArrayLike | None = None,
+        scale_tril: ArrayLike | None = None,
+        precision_matrix: ArrayLike | None = None,
         validate_args: bool | None = None,
     ) -> None:
+        mean = as_vectors("mean", mean)
         dimension = mean.shape[-1] if mean.dim() else 1
         require_dimension(dimension)
-        factor = _factor(covariance_matrix, scale_tril, precision_matrix)
+        factor = _factor(
+            *(
+                None if given is None else as_vectors(name, given, mean)
+                for name, given in (
+                    ("covariance_matrix", covariance_matrix),
+                    ("scale_tril", scale_tril),
+                    ("precision_matrix", precision_matrix),
+                )
+            )
+        )
         if factor.shape[-2:] != (dimension, dimension):
             raise SteradError(
                 f"the covariance is {tuple(factor.shape[-2:])}, but the mean has {dimension} "

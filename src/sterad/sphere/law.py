@@ -11,6 +11,8 @@ from torch.types import _size
 
 from sterad.registry import Registry
 from sterad.sphere.constraints import (
+    ArrayLike,
+    as_vectors,
     finite_nonnegative,
     require_concentration,
     require_dimension,
@@ -48,14 +50,13 @@ class SphericalLaw(Distribution):
 
     def __init__(
         self,
-        mean_direction: Tensor,
-        concentration: Tensor | float,
+        mean_direction: ArrayLike,
+        concentration: ArrayLike,
         validate_args: bool | None = None,
     ) -> None:
+        mean_direction = as_vectors("mean_direction", mean_direction)
         require_dimension(mean_direction.shape[-1] if mean_direction.dim() else 1)
-        concentration = torch.as_tensor(
-            concentration, dtype=mean_direction.dtype, device=mean_direction.device
-        )
+        concentration = as_vectors("concentration", concentration, mean_direction)
         shape = broadcast(mean_direction.shape[:-1], concentration.shape)
         self.mean_direction = mean_direction.expand(*shape, mean_direction.shape[-1])
         self.concentration = concentration.expand(shape)
@@ -88,8 +89,9 @@ class SphericalLaw(Distribution):
         value = self._log_kernel(cosine.double())
         return value.to(torch.promote_types(cosine.dtype, self.concentration.dtype))
 
-    def log_prob(self, value: Tensor) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         """Return the log-density with respect to area at `value`: (..., *batch, d) unit rows."""
+        value = as_vectors("value", value)
         require_points(self, value)
         # In float64 throughout: the slope in the cosine is of the order of κ√d.
         cosine = (value.double() * self.mean_direction.double()).sum(-1)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from sterad.errors import SteradError
-from sterad.sphere.constraints import finite_positive
+from sterad.sphere.constraints import ArrayLike, as_vectors, finite_positive
 from sterad.sphere.draw import gamma
 from sterad.sphere.law import LAWS, SphericalLaw
 from sterad.sphere.quadrature import peak_nodes
@@ -64,14 +64,14 @@ class ProjectedStudentT(SphericalLaw):
 
     def __init__(
         self,
-        mean_direction: Tensor,
-        concentration: Tensor | float,
-        df: Tensor | float,
+        mean_direction: ArrayLike,
+        concentration: ArrayLike,
+        df: ArrayLike,
         validate_args: bool | None = None,
     ) -> None:
-        dtype, device = mean_direction.dtype, mean_direction.device
-        degrees = torch.as_tensor(df, dtype=dtype, device=device)
-        kappa = torch.as_tensor(concentration, dtype=dtype, device=device)
+        mean_direction = as_vectors("mean_direction", mean_direction)
+        degrees = as_vectors("df", df, mean_direction)
+        kappa = as_vectors("concentration", concentration, mean_direction)
         if self._validate_args if validate_args is None else validate_args:
             _require_degrees(degrees)
         kappa = kappa.expand(broadcast(kappa.shape, degrees.shape))

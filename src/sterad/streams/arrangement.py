@@ -2,21 +2,26 @@
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Annotated
 
 from sterad.data import Dataset
 from sterad.streams.imbalance import imbalanced
 from sterad.streams.stream import Stream
+from sterad.validation import BatchSize, Range, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arrangement:
     """A description that says in which order images come; to add one, write `arrange`."""
 
-    batch_size: int = 10
+    batch_size: BatchSize = 10
     """Images per batch of the stream."""
-    imbalance: float | None = None
+    imbalance: Annotated[float, Range(1, 1e6)] | None = None
     """How many times as many images the most frequent class has as the rarest; by default all
     images come."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def open(self, dataset: Dataset, seed: int) -> Stream:
         """Return the stream of `seed` over the training images."""

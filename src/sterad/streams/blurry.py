@@ -18,6 +18,7 @@ from sterad.seeds import numpy_generator
 from sterad.streams.description import STREAMS
 from sterad.streams.stream import Stream
 from sterad.streams.tasks import TaskSplit, task_order
+from sterad.validation import Scale
 
 REDRAWS = 10
 BLOCK = 1 << 15
@@ -30,7 +31,7 @@ DRAWS_AT_ONCE = 1 << 16
 class Blurry(TaskSplit):
     """Tasks that run into each other; no end is announced."""
 
-    scale: float | None = None
+    scale: Scale | None = None
     """How far the half-normal law reaches, in images; by default the dataset's own."""
 
     def arrange(self, dataset: Dataset, seed: int) -> Stream:

@@ -13,7 +13,7 @@ says how far the accuracy has fallen from its best.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from sterad.streams.ranks import random_ranks
 from sterad.streams.stream import Evaluation, Shift, Stream
 from sterad.streams.tasks import shuffled_by_task
 from sterad.streams.transforms import Brightness, Colour, Permutation, Rotation, Transform
+from sterad.validation import Range
 
 Kind = Literal["sessions", "rotation", "permutation", "brightness", "colour"]
 USUAL = 5
@@ -40,7 +41,7 @@ class Domain(Arrangement):
 
     kind: Kind | None = None
     """What changes; by default the sessions of a dataset that has some, else rotation."""
-    domains: int | None = None
+    domains: Annotated[int, Range(1, 1000)] | None = None
     """Number of transformations, 5 by default; sessions are as many as the dataset has."""
     whole: bool = False
     """Whether each transformation shows all images again; by default they are dealt out, class by

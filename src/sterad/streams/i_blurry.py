@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sterad.data import Dataset
-from sterad.errors import SteradError
 from sterad.seeds import numpy_generator
 from sterad.streams.description import STREAMS
 from sterad.streams.ranks import random_ranks
 from sterad.streams.stream import Stream
 from sterad.streams.tasks import Tasks, TaskSplit, home_tasks, shuffled_by_task
+from sterad.validation import PerCent
 
 
 @STREAMS.register("i-blurry")
@@ -26,14 +26,10 @@ from sterad.streams.tasks import Tasks, TaskSplit, home_tasks, shuffled_by_task
 class IBlurry(TaskSplit):
     """Disjoint classes and blurry ones, which also come in other tasks; no end is announced."""
 
-    disjoint: float = 50.0
+    disjoint: PerCent = 50.0
     """Per cent of the classes that come in one task only."""
-    blur: float = 10.0
+    blur: PerCent = 10.0
     """Per cent of the images of each other class that are dealt to all tasks."""
-
-    def __post_init__(self) -> None:
-        per_cent("disjoint", self.disjoint)
-        per_cent("blur", self.blur)
 
     def arrange(self, dataset: Dataset, seed: int) -> Stream:
         """Return the stream of `seed` before any long tail."""
@@ -41,9 +37,7 @@ class IBlurry(TaskSplit):
         labels = dataset.train_labels
         task = home_tasks(tasks, dataset.classes)[labels]
         blurry = np.isin(np.arange(dataset.classes), _blurry_classes(tasks, self.disjoint))
-        moved = np.rint(
-            np.bincount(labels, minlength=dataset.classes) * per_cent("blur", self.blur)
-        )
+        moved = np.rint(np.bincount(labels, minlength=dataset.classes) * (self.blur / 100))
         pool = np.flatnonzero(blurry[labels] & (random_ranks(labels, rng) < moved[labels]))
         task[rng.permutation(pool)] = np.arange(len(pool)) * len(tasks) // max(1, len(pool))
         order = shuffled_by_task(np.arange(len(labels)), task, rng)
@@ -59,10 +53,3 @@ def _blurry_classes(tasks: Tasks, disjoint: float) -> npt.NDArray[np.int64]:
         [label for task, skip in zip(tasks, first, strict=True) for label in task[skip:]],
         dtype=np.int64,
     )
-
-
-def per_cent(name: str, value: float) -> float:
-    """Return a field's per cent as a share, and refuse what is none."""
-    if not 0 <= value <= 100:
-        raise SteradError(f"{name} {value} is not a share: give 0 to 100 per cent")
-    return value / 100

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sterad.data import Dataset
-from sterad.errors import SteradError
 from sterad.seeds import numpy_generator
 from sterad.streams.description import STREAMS
 from sterad.streams.stream import Stream
 from sterad.streams.tasks import TaskSplit, task_order
+from sterad.validation import Share
 
 
 @STREAMS.register("linear")
@@ -26,12 +26,8 @@ from sterad.streams.tasks import TaskSplit, task_order
 class Linear(TaskSplit):
     """Tasks that fade into each other along straight lines; no end is announced."""
 
-    overlap: float = 0.5
+    overlap: Share = 0.5
     """Length of each transition, as a share of the smaller of its two tasks: 0 to 1."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.overlap <= 1:
-            raise SteradError(f"overlap {self.overlap} is not a share of a task: give 0 to 1")
 
     def arrange(self, dataset: Dataset, seed: int) -> Stream:
         """Return the stream of `seed` before any long tail."""

@@ -16,6 +16,7 @@ from sterad.streams.batch import Batch
 from sterad.streams.description import STREAMS
 from sterad.streams.pixels import to_unit
 from sterad.streams.stream import Stream
+from sterad.validation import Count
 
 
 class LiveStream:
@@ -86,7 +87,7 @@ class LiveStream:
 class Live:
     """A feed without a known end; from Python, with run(live_config(...), feed=feed)."""
 
-    stretch: int = 1000
+    stretch: Count = 1000
     """Images of the feed that make one moment of the record."""
 
     def open(self, dataset: Dataset, seed: int) -> Stream:

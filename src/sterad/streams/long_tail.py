@@ -6,12 +6,14 @@ options of that stream open; `long-tail` gives the one that it is based on its u
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Annotated
 
 from sterad.data import Dataset
 from sterad.errors import SteradError
 from sterad.streams.description import STREAMS
 from sterad.streams.stream import Stream
 from sterad.streams.tasks import TaskSplit
+from sterad.validation import Range, Scale
 
 
 @STREAMS.register("long-tail")
@@ -19,11 +21,11 @@ from sterad.streams.tasks import TaskSplit
 class LongTail(TaskSplit):
     """Another stream with an exponential tail of rare classes; ends are announced as there."""
 
-    imbalance: float = 100.0
+    imbalance: Annotated[float, Range(1, 1e6)] = 100.0
     """How many times as many images the most frequent class has as the rarest."""
     base: str = "clear"
     """The stream that is thinned out, by name."""
-    scale: float | None = None
+    scale: Scale | None = None
     """Scale of a blurry base, in images; by default the dataset's own."""
 
     def arrange(self, dataset: Dataset, seed: int) -> Stream:

@@ -17,7 +17,7 @@ from sterad.data import Dataset
 from sterad.errors import SteradError
 from sterad.seeds import numpy_generator
 from sterad.streams.description import STREAMS
-from sterad.streams.i_blurry import IBlurry, per_cent
+from sterad.streams.i_blurry import IBlurry
 from sterad.streams.ranks import random_ranks
 from sterad.streams.stream import Stream
 from sterad.streams.tasks import check_tasks, home_tasks, shuffled_by_task
@@ -54,12 +54,12 @@ class SiBlurry(IBlurry):
             raise SteradError(
                 f"{classes} classes cannot make {count} tasks: give tasks from 1 to {classes}"
             )
-        alone = int(classes * per_cent("disjoint", self.disjoint)) // count * count
+        alone = int(classes * (self.disjoint / 100)) // count * count
         return order[:alone], order[alone : classes - classes % count]
 
     def _blur(self, task: Counts, mixed: Counts, rng: np.random.Generator) -> None:
         """Take a random number of blurry images out of each task and deal as many back."""
-        cuts = random_parts(int(len(mixed) * per_cent("blur", self.blur)), self.task_count, rng)
+        cuts = random_parts(int(len(mixed) * (self.blur / 100)), self.task_count, rng)
         taken = random_ranks(task[mixed], rng) < np.diff(cuts)[task[mixed]]
         pool = rng.permutation(mixed[taken])
         # A task may hold fewer images than it should give: then the last tasks get fewer back.

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sterad.data import Dataset
 from sterad.errors import SteradError
 from sterad.streams.arrangement import Arrangement
+from sterad.validation import Count
 
 Tasks = tuple[tuple[int, ...], ...]
 """The classes of each task, in the order of the stream."""
@@ -18,7 +19,7 @@ Tasks = tuple[tuple[int, ...], ...]
 class TaskSplit(Arrangement):
     """The options of every stream whose classes are split into tasks."""
 
-    tasks: int | None = None
+    tasks: Count | None = None
     """Number of tasks, a divisor of the number of classes; by default the dataset's own."""
     label_order: tuple[int, ...] | None = None
     """All classes in the order in which they arrive; by default drawn from the seed."""

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -19,15 +20,22 @@ class Recipe(ABC):
     flip: bool = True
     """Mirror every second image left to right; not for digits and letters."""
 
+    takes_vectors: ClassVar[bool] = False
+    """Whether `show` also takes feature vectors, x: (n, d); otherwise these have no views."""
+
+    def changes(self, x: Tensor) -> bool:
+        """Return whether a view of x differs from x."""
+        return x.ndim == 4 or self.takes_vectors
+
     def __call__(self, x: Tensor, rng: torch.Generator) -> Tensor:
         """Return one view of x: (n, c, h, w) floats in [0, 1], without graph; x is left alone.
 
-        Feature vectors, x: (n, d), have no views and come back as they are. The generator may live
-        on another device than x.
+        Feature vectors, x: (n, d), come back as they are unless the recipe is made for them. The
+        generator may live on another device than x.
         """
-        if x.ndim == 2:
+        if x.ndim == 2 and not self.takes_vectors:
             return x
-        if x.ndim != 4 or not x.is_floating_point():
+        if x.ndim not in (2, 4) or not x.is_floating_point():
             raise SteradError(
                 f"a view was asked of {x.dtype} values of shape {tuple(x.shape)}: "
                 "give float images (n, channels, height, width) or float vectors (n, d)"
@@ -88,6 +96,10 @@ class Partial(Recipe):
 @dataclass(frozen=True)
 class Nothing(Recipe):
     """The images themselves."""
+
+    def changes(self, x: Tensor) -> bool:
+        """Return that nothing is changed."""
+        return False
 
     def show(self, x: Tensor, rng: torch.Generator) -> Tensor:
         """Return the images x: (n, c, h, w)."""

@@ -132,8 +132,17 @@ def test_the_text_of_a_job_says_all_of_it(trial: Any) -> None:
 
 def test_no_workers_are_refused() -> None:
     assert LAUNCHERS["local"] is Local
-    with pytest.raises(SteradError, match="workers 0 is below 1"):
+    told = r"^workers 0 is out of range: give an integer from 1 to 1,000,000$"
+    with pytest.raises(SteradError, match=told):
         Local(0)
+
+
+def test_more_runs_than_the_machine_can_hold_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sterad.experiments.launchers.local.cores", lambda: 3)
+    assert Local(12).workers == 12
+    told = r"^workers 13 is more than this machine can run .* 3 cores, so give at most 12$"
+    with pytest.raises(SteradError, match=told):
+        Local(13)
 
 
 def test_nothing_to_do_takes_no_time() -> None:

@@ -81,7 +81,7 @@ def test_plugins_go_by_their_content(trial: Any) -> None:
 
 
 def test_a_failure_leaves_its_traceback_here_and_nothing_else(trial: Any, elsewhere: Path) -> None:
-    (job,) = trial.jobs(1, lr=1e30)
+    (job,) = trial.jobs(1, lr=1e5)
     outcome = sent(job)
     assert "diverged" in str(outcome.error)
     assert sorted(one.name for one in job.place.path.iterdir()) == ["lock"]

@@ -42,7 +42,7 @@ def test_a_preempted_and_a_killed_run_continue(trial: Any) -> None:
 def test_what_fails_is_told_and_what_dies_is_tried_again(trial: Any) -> None:
     plugin = trial.plugin("slurm-dies", "os._exit(3)")
     jobs = trial.jobs(2, method="slurm-dies", plugins=(plugin,))
-    jobs += trial.jobs(1, lr=1e30)
+    jobs += trial.jobs(1, lr=1e5)
     launcher = Slurm(workers=3, retries=1, cluster="local")
     good, dead, diverged = trial.launched(launcher, jobs)
     assert good.record is not None
@@ -107,6 +107,16 @@ def test_a_missing_library_is_a_sentence(trial: Any, monkeypatch: pytest.MonkeyP
 
 def test_numbers_that_no_job_can_have() -> None:
     assert LAUNCHERS["slurm"] is Slurm
-    for values in ({"workers": 0}, {"minutes": 0}, {"gpus": -1}, {"cluster": "pbs"}):
-        with pytest.raises(SteradError):
+    for name, value, told in (
+        ("workers", 0, "is out of range: give an integer from 1 to 1,000,000"),
+        ("minutes", 0, "is out of range: give an integer from 1 to 1,000,000"),
+        ("memory_gb", 0.0, "is out of range: give a number in (0, 1e+06]"),
+        ("cpus", 0, "is out of range: give an integer from 1 to 4,096"),
+        ("gpus", -1, "is out of range: give an integer from 0 to 4,096"),
+        ("retries", -1, "is out of range: give an integer from 0 to 1,000"),
+        ("cluster", "pbs", "is unknown: choose slurm or local"),
+    ):
+        values: dict[str, Any] = {name: value}
+        with pytest.raises(SteradError) as refused:
             Slurm(**values)
+        assert str(refused.value) == f"{name} {value!r} {told}"

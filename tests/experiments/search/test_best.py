@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from sterad.errors import SteradError
-from sterad.experiments.search.best import best_file, with_table, write_best
-from sterad.experiments.tuned import CHECKOUT, read_tuned
+from sterad.experiments.search.best import with_table, write_best
+from sterad.experiments.tuned import read_tuned, tuned_files
 
 FILE = """\
 # of the whole file
@@ -44,7 +44,7 @@ def test_what_cannot_be_replaced_is_not() -> None:
 
 
 def test_what_is_written_is_read_as_tuned_values(tmp_path: Path) -> None:
-    file = best_file(str(tmp_path / "deep" / "mine.toml"))
+    file = tmp_path / "deep" / "mine.toml"
     values = {"lr": 1e-05, "recipe": "full", "views": 2}
     assert write_best(file, "er", 'a "quoted" source', values) is None
     assert write_best(file, "er", "later", values) == 'a "quoted" source'
@@ -53,21 +53,25 @@ def test_what_is_written_is_read_as_tuned_values(tmp_path: Path) -> None:
     assert [one.name for one in file.parent.iterdir()] == ["mine.toml"], "nothing else is left"
 
 
-def test_a_new_file_hides_none_of_the_packages(
+def test_a_new_file_holds_what_was_found_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    ours = CHECKOUT / "cifar100.toml"
-    assert write_best(best_file("cifar100"), "er", "mine", {"lr": 0.5}) == "released"
-    written = tomllib.loads((tmp_path / "studies/best/cifar100.toml").read_text())
-    assert written == tomllib.loads(ours.read_text()) | {"er": {"source": "mine", "lr": 0.5}}
+    ours = tuned_files()["cifar100"]
+    before, file = ours.read_bytes(), Path("found", "cifar100.toml")
+    assert write_best(file, "er", "mine", {"lr": 0.5}) is None
+    assert tomllib.loads(file.read_text()) == {"er": {"source": "mine", "lr": 0.5}}
+    assert tuned_files()["cifar100"] == ours
+    assert ours.read_bytes() == before
 
 
 def test_a_broken_file_and_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     broken = tmp_path / "x.toml"
     broken.write_text("[er")
-    with pytest.raises(SteradError, match=r"are not TOML .* left untouched"):
+    told = r"are not TOML .* left untouched: mend the file, or choose another with --save-tuned"
+    with pytest.raises(SteradError, match=told):
         write_best(broken, "er", "s", {})
     assert broken.read_text() == "[er"
-    with pytest.raises(SteradError, match=r"cannot write .*: (Not a directory|File exists)"):
+    told = r"cannot write .*: (Not a directory|File exists)\. .* another place with --save-tuned"
+    with pytest.raises(SteradError, match=told):
         write_best(broken / "y.toml", "er", "s", {})

@@ -104,20 +104,34 @@ def test_a_bad_run_is_stopped_on_its_way_and_its_other_seeds_are_not_begun(
 
 
 def test_what_diverges_is_stopped_and_what_fails_is_told(plan: Plans, searched: Searched) -> None:
-    search, _ = searched(plan("[finetune]\nlr = [0.01, 1e38, -1.0]\n", sampler="grid"))
-    fates = {t.params["lr"]: (t.state, t.user_attrs.get("error", "")) for t in search.trials()}
-    assert fates[0.01] == (TrialState.COMPLETE, "")
-    assert fates[1e38][0] is TrialState.PRUNED
-    assert "diverged" in fates[1e38][1]
-    assert fates[-1.0][0] is TrialState.FAIL
-    assert "lr -1.0 is not above 0" in fates[-1.0][1]
-    _, here = searched(plan("[finetune]\nlr = [0.01, 1e38, -1.0]\n", sampler="grid"))
-    assert [job.config.method.fields.lr for job in here.launched] == [-1.0], "failures alone"
+    text = '[finetune]\nlr = [0.01, 1e5]\nrecipe = ["full", "foll"]\n'
+    search, _ = searched(plan(text, sampler="grid"))
+    fates = {
+        (t.params["lr"], t.params["recipe"]): (t.state, t.user_attrs.get("error", ""))
+        for t in search.trials()
+    }
+    assert fates[0.01, "full"] == (TrialState.COMPLETE, "")
+    assert fates[1e5, "full"][0] is TrialState.PRUNED
+    assert "diverged" in fates[1e5, "full"][1]
+    for lr in (0.01, 1e5):
+        assert fates[lr, "foll"][0] is TrialState.FAIL
+        assert "unknown recipe 'foll': did you mean 'full'" in fates[lr, "foll"][1]
+    _, here = searched(plan(text, sampler="grid"))
+    assert {job.config.method.fields.recipe for job in here.launched} == {"foll"}, "failures alone"
+
+
+def test_values_that_the_method_cannot_have_end_the_search(
+    plan: Plans, searched: Searched, tmp_path: Path
+) -> None:
+    told = r"lr -1\.0 is out of range: give a number in \(0, 1e\+06\]$"
+    with pytest.raises(SteradError, match=told):
+        searched(plan("[finetune]\nlr = [-1.0]\n", sampler="grid"))
+    assert not list(tmp_path.glob("*/record.json"))
 
 
 def test_nothing_that_ended_is_said(plan: Plans, searched: Searched) -> None:
-    search, _ = searched(plan("[finetune]\nlr = [-1.0]\n"))
-    with pytest.raises(SteradError, match=r"no trial .* has ended \(lr -1.0 is not above 0"):
+    search, _ = searched(plan('[finetune]\nrecipe = ["foll"]\n'))
+    with pytest.raises(SteradError, match=r"no trial .* has ended \(unknown recipe 'foll'"):
         search.best()
 
 

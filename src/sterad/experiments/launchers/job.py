@@ -12,12 +12,12 @@ from typing import Any, Protocol, Self
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
 from sterad.experiments.execution import Execution
-from sterad.experiments.fields import build
 from sterad.experiments.run import run
 from sterad.registry import Registry, load_plugin
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory
 from sterad.sinks import SINKS, Sink
+from sterad.validation import build
 
 Watch = Callable[[str, Mapping[str, Any]], bool | None]
 """Called with the id of a run and one of its events; a true answer asks for the run's end.
@@ -111,6 +111,13 @@ class Launcher(Protocol):
 
 
 LAUNCHERS: Registry[type[Launcher]] = Registry("launcher", "sterad.launchers")
+
+
+def check_data(jobs: Sequence[Job]) -> None:
+    """Refuse runs whose data are not on this machine, before the first of them is started."""
+    for described in dict.fromkeys(job.config.dataset.fields for job in jobs):
+        if hasattr(described, "require"):
+            described.require()
 
 
 def attempted(text: str, sinks: Sequence[Sink] = ()) -> str | None:

@@ -16,8 +16,11 @@ from typing import IO
 from sterad.errors import SteradError
 from sterad.experiments.execution import cores
 from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch, ended
+from sterad.validation import Count, check_fields
 from sterad.waiting import wait_briefly
 
+RUNS_PER_CORE = 4
+"""Runs at a time on each core, at most: more of them only take each other's memory."""
 PATIENCE = 10.0
 """Seconds in which a worker that is asked to end does so, before it is made to."""
 
@@ -40,12 +43,16 @@ class _Running:
 class Local:
     """Processes on this machine; its cores are shared out among them."""
 
-    workers: int | None = None
+    workers: Count | None = None
     """Runs at a time; one for each core by default."""
 
     def __post_init__(self) -> None:
-        if self.workers is not None and self.workers < 1:
-            raise SteradError(f"workers {self.workers} is below 1: give the runs at a time")
+        check_fields(self)
+        if self.workers is not None and self.workers > (most := RUNS_PER_CORE * cores()):
+            raise SteradError(
+                f"workers {self.workers} is more than this machine can run at a time: it has "
+                f"{cores()} cores, so give at most {most}"
+            )
 
     def launch(self, jobs: Sequence[Job], watch: Watch) -> Iterator[Outcome]:
         """Yield outcomes as runs end; a process that dies is an outcome with an error."""

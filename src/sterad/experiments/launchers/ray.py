@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import sterad
 from sterad.errors import SteradError
@@ -21,6 +21,7 @@ from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch
 from sterad.experiments.launchers.parcel import PATIENCE, Parcel, delivered, open_and_run
 from sterad.experiments.provenance import SHIPPED, code
 from sterad.extras import needed
+from sterad.validation import Count, Range, check_fields
 from sterad.waiting import BRIEFLY
 
 AT_ONCE = 200
@@ -39,24 +40,20 @@ class Ray:
     address: str | None = None
     """HOST:PORT of a cluster's head, or auto for the cluster of this machine; by default one is
     started here for the time of the study."""
-    workers: int | None = None
+    workers: Count | None = None
     """Runs at a time; as many as the cluster has room for by default."""
-    cpus: float = 1.0
+    cpus: Annotated[float, Range(0, 4096)] = 1.0
     """Processors reserved for each run; also its threads."""
-    gpus: float = 0.0
+    gpus: Annotated[float, Range(0, 4096)] = 0.0
     """Graphics cards reserved for each run; 0.25 lets four runs share one."""
-    retries: int = 3
+    retries: Annotated[int, Range(0, 1000)] = 3
     """Times that a run is started anew whose worker or machine died."""
     shared: bool = False
     """Whether the workers see the runs' folder under the same path: then a run whose machine died
     continues elsewhere from its checkpoint; otherwise it begins anew there."""
 
     def __post_init__(self) -> None:
-        if self.workers is not None and self.workers < 1:
-            raise SteradError(f"workers {self.workers} is below 1: give the runs at a time")
-        for name in ("cpus", "gpus", "retries"):
-            if getattr(self, name) < 0:
-                raise SteradError(f"{name} {getattr(self, name)} is below 0: give 0 or more")
+        check_fields(self)
 
     def launch(self, jobs: Sequence[Job], watch: Watch) -> Iterator[Outcome]:
         """Yield outcomes as runs end; a run whose worker dies is tried again."""

@@ -7,12 +7,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from sterad.errors import SteradError
 from sterad.experiments.execution import cores
 from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch, attempted
 from sterad.extras import needed
+from sterad.validation import Count, Positive, Range, check_fields
 
 LARGEST = 1000
 """Jobs of an array: Slurm's own limit where nobody has raised it."""
@@ -27,35 +28,27 @@ TIMEOUTS = 100
 class Slurm:
     """Jobs of Slurm arrays; all machines see the runs' folder and the same Python."""
 
-    workers: int | None = None
+    workers: Count | None = None
     """Runs at a time; as many as Slurm gives by default."""
     partition: str | None = None
     """Partition of the jobs; Slurm's default where not given."""
     account: str | None = None
     """Account that the time is charged to."""
-    minutes: int = 240
+    minutes: Count = 240
     """Time limit of a job; a run that reaches it is queued again and continues."""
-    memory_gb: float = 8.0
+    memory_gb: Positive = 8.0
     """Main memory of a job."""
-    cpus: int = 1
+    cpus: Annotated[int, Range(1, 4096)] = 1
     """Processors of each run; also its threads."""
-    gpus: int = 0
+    gpus: Annotated[int, Range(0, 4096)] = 0
     """Graphics cards of each run."""
-    retries: int = 2
+    retries: Annotated[int, Range(0, 1000)] = 2
     """Times that a run is submitted anew whose job died."""
-    cluster: str = "slurm"
+    cluster: Literal["slurm", "local"] = "slurm"
     """slurm, or local for processes of this machine that behave like jobs."""
 
     def __post_init__(self) -> None:
-        for name in ("workers", "minutes", "memory_gb", "cpus"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise SteradError(f"{name} {value} is not above 0: give what a job may have")
-        for name in ("gpus", "retries"):
-            if getattr(self, name) < 0:
-                raise SteradError(f"{name} {getattr(self, name)} is below 0: give 0 or more")
-        if self.cluster not in PULSE:
-            raise SteradError(f"cluster {self.cluster!r} is unknown: known are {', '.join(PULSE)}")
+        check_fields(self)
 
     def launch(self, jobs: Sequence[Job], watch: Watch) -> Iterator[Outcome]:
         """Yield outcomes as runs end; a run whose job dies is submitted again."""

@@ -10,41 +10,31 @@ from typing import Any
 
 from sterad.atomic import alone, write_atomically
 from sterad.errors import SteradError
-from sterad.experiments.tuned import tuned_files
 from sterad.methods import METHODS
 from sterad.registry import canonical
 
-FOLDER = Path("studies") / "best"
 HEADER = re.compile(r"\[\s*(?:\"([^\"]+)\"|'([^']+)'|([\w-]+))\s*\]\s*(#.*)?$")
-
-
-def best_file(name: str) -> Path:
-    """Return the file of a name in the working folder, or of a path that ends in .toml."""
-    return Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
 
 
 def write_best(file: Path, method: str, source: str, values: Mapping[str, Any]) -> str | None:
     """Put a method's table into a file and leave the rest of it as it is.
 
-    Return the source of the values that were there before. A file that begins to hide the
-    package's own of the same name begins as a copy of it, so that no other method is lost.
+    Return the source of the values that were there before.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with alone(file.parent):  # two searches that end at once lose neither's table
-            ours = tuned_files().get(file.stem) if file.parent == FOLDER else None
-            known = file if file.exists() else ours
-            before = known.read_text() if known else ""
+            before = file.read_text() if file.exists() else ""
             write_atomically(file, with_table(before, method, {"source": source, **values}))
     except OSError as error:
         raise SteradError(
             f"cannot write the tuned values {str(file)!r}: {error.strerror}. The search itself is "
-            "kept: choose another place with --write, and run the same command again"
+            "kept: choose another place with --save-tuned, and run the same command again"
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SteradError(
             f"the tuned values {str(file)!r} are not TOML ({error}) and were left untouched: mend "
-            "the file, or choose another with --write, and run the same command again"
+            "the file, or choose another with --save-tuned, and run the same command again"
         ) from error
     replaced = _table_of(tomllib.loads(before), method)
     return None if replaced is None else str(replaced.get("source"))
@@ -69,7 +59,7 @@ def with_table(text: str, method: str, table: Mapping[str, Any]) -> str:
     if _others(tomllib.loads(made), method) != _others(before, method):
         raise SteradError(
             f"the table [{method}] cannot be replaced without a change to others: write it as a "
-            "header and a line for each value, or choose another file with --write"
+            "header and a line for each value, or choose another file with --save-tuned"
         )
     return made
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sterad.errors import SteradError
-from sterad.experiments.fields import checked, unknown
+from sterad.validation import checked, unknown
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

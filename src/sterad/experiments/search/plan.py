@@ -9,6 +9,7 @@ from typing import Literal
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
 from sterad.experiments.search.space import Point, Space
+from sterad.validation import check_fields
 
 Objective = Literal["validation", "test"]
 SEEDS: dict[Objective, tuple[int, ...]] = {"validation": (100, 101, 102), "test": (0, 1, 2)}
@@ -52,7 +53,7 @@ class SearchPlan:
         seeds = tuple(dict.fromkeys(seeds)) or SEEDS[objective]
         settled = replace(config, protocol=replace(config.protocol, validation=share))
         for seed in seeds:
-            replace(settled.protocol, seed=seed).check()
+            check_fields(replace(settled.protocol, seed=seed))
         return cls(settled, space, seeds, sampler, _trials(space, sampler, trials), prune)
 
     def configs(self, point: Point) -> tuple[RunConfig, ...]:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from sterad.errors import SteradError
 from sterad.experiments.config import Choice
-from sterad.experiments.fields import build, names_of, unknown
 from sterad.experiments.search.dimension import Dimension
 from sterad.experiments.toml_file import read_toml
 from sterad.methods import METHODS
+from sterad.validation import build, names_of, unknown
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

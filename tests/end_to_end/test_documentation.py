@@ -1,0 +1,197 @@
+"""Every command and code block of the README and the docs runs, small where it takes long."""
+
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sterad.cli import main
+from sterad.cli.components import request
+from sterad.cli.train import OutputOptions
+from sterad.experiments.config import Protocol
+from sterad.experiments.execution import Execution
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMAND = re.compile(
+    r"^    (?:\.venv/bin/)?((?:sterad|make|python|pip) .*?)(?:  +#.*)?$", re.MULTILINE
+)
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+RUN = "--per-class 6 --test-per-class 2 --memory 10 --width 2 --threads 1"
+FIXED = f"{RUN} --views 1 --projection 16"
+BENCH = "er --image-size 8 --rounds 1 --seconds 0 --images 10"
+SMALL = {
+    "make demo": "make --dry-run demo",
+    "make test": "make --dry-run test",
+    "sterad train agd-fd": f"sterad train agd-fd {FIXED}",
+    "sterad train vmf-fd --stream blurry --memory 100 --seed 3": f"+ {FIXED}",
+    "sterad data get cifar100 --root DATA": "sterad data get mnist --root DATA",
+    "sterad train agd-fd --dataset cifar100 --root DATA --memory 5000 --stream blurry": (
+        f"+ --dataset npz --npz-file own.npz {FIXED}"
+    ),
+    "sterad train vmf-fd --dataset cifar10 --root DATA --per-class 300 --image-size 16"
+    " --width 20": f"+ --dataset npz --npz-file own.npz {FIXED}",
+    "sterad train margin --plugin examples/my_method.py --margin 0.5": f"+ {RUN}",
+    "sterad study studies/digits.toml --workers 2": "sterad study small.toml --workers 2",
+    "sterad study studies/paper-blurry.toml --launcher ray --address HOST:PORT": (
+        "sterad study studies/paper-blurry.toml --launcher ray --dry-run"
+    ),
+    "sterad study studies/paper-blurry.toml --launcher slurm --partition gpu": "+ --dry-run",
+    "sterad search agd-fd --dataset cifar100 --root DATA": (
+        f"sterad search agd-fd {FIXED} --per-class 12 --trials 1 --seeds 7 --workers 1"
+    ),
+    "sterad search er --save-tuned my-values.toml": (
+        f"+ {RUN} --per-class 12 --trials 1 --seeds 7 --workers 1"
+    ),
+    "sterad train er --tuned cifar100 --dataset cifar100 --root DATA": (
+        f"sterad train er --tuned cifar100 {RUN}"
+    ),
+    "sterad bench": f"+ {BENCH}",
+    "sterad bench --full": f"+ {BENCH}",
+    "sterad bench agd-fd --rounds 40": "+ --image-size 8 --rounds 1 --seconds 0 --images 10",
+    "sterad bench --precision float32": f"+ {BENCH}",
+    "sterad bench --json bench.json": f"+ {BENCH}",
+    "python benchmarks/peers.py": "python -m py_compile benchmarks/peers.py",
+    **{
+        f"sterad study studies/{name}.toml --out runs/{name}": "+ --dry-run"
+        for name in (
+            *("digits", "box-cifar10", "box-cifar100", "ablation-directions"),
+            *("ablation-concentration", "ablation-views"),
+        )
+    },
+}
+"""Small variants of commands that take long or need data or a cluster; + appends to the command."""
+LONG = {"sterad bench", "sterad bench --full", "sterad bench --precision float32"}
+STUDY = """
+[fixed]
+dataset = "synthetic"
+classes = 2
+per_class = 6
+test_per_class = 2
+memory = 4
+width = 2
+[axes]
+method = ["finetune", "er"]
+"""
+
+
+def commands() -> list[str]:
+    """Return all commands of the pages, each once, in their order."""
+    found = [line.strip() for page in PAGES for line in COMMAND.findall(page.read_text())]
+    return list(dict.fromkeys(found))
+
+
+def blocks() -> list[tuple[str, str]]:
+    """Return all blocks of Python of the pages with a name each."""
+    found = []
+    for page in PAGES:
+        for at, (kind, text) in enumerate(BLOCK.findall(page.read_text())):
+            if kind == "python":
+                found.append((f"{page.name}-{at}", text))
+            else:
+                assert kind in ("bibtex", "sh"), f"{page.name} has a block of {kind}: test it"
+    return found
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder that looks like a checkout, with small data of every layout asked for."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("Makefile", "pyproject.toml", "requirements", "studies", "examples", "benchmarks"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (60, 3, 32, 32), dtype=np.uint8)
+    labels = np.arange(60) % 4
+    np.savez(
+        tmp_path / "own.npz",
+        train_images=images[:40],
+        train_labels=labels[:40],
+        test_images=images[40:],
+        test_labels=labels[40:],
+    )
+    (tmp_path / "small.toml").write_text(STUDY)
+    return tmp_path
+
+
+def ran(words: list[str], place: Path) -> int:
+    """Run a command; those of sterad in this process, which has torch already."""
+    if words[0] == "sterad":
+        return main(words[1:])
+    program = sys.executable if words[0] == "python" else words[0]
+    return subprocess.run([program, *words[1:]], cwd=place, capture_output=True).returncode
+
+
+@pytest.mark.parametrize(
+    "line", [pytest.param(c, marks=pytest.mark.slow) if c in LONG else c for c in commands()]
+)
+def test_a_command_runs(line: str, place: Path, mnist: Path) -> None:
+    small = SMALL.get(line, line)
+    small = f"{line} {small[2:]}" if small.startswith("+ ") else small
+    if "runs" in shlex.split(small) and not (place / "runs").exists():
+        assert main(["train", "finetune", *shlex.split(RUN)]) == 0, "what `report runs` is about"
+    assert ran(shlex.split(small.replace("DATA", str(mnist))), place) == 0, small
+
+
+@pytest.fixture
+def mnist(place: Path) -> Path:
+    """Return a root with a few images in the layout of MNIST, for the commands about data."""
+    root = place / "official"
+    (root / "mnist").mkdir(parents=True)
+    for split in ("train", "t10k"):
+        header = b"\0\0\x08\x03" + b"".join(n.to_bytes(4, "big") for n in (10, 28, 28))
+        (root / "mnist" / f"{split}-images-idx3-ubyte").write_bytes(header + bytes(7840))
+        header = b"\0\0\x08\x01" + (10).to_bytes(4, "big")
+        (root / "mnist" / f"{split}-labels-idx1-ubyte").write_bytes(header + bytes(range(10)))
+    return root
+
+
+@pytest.mark.parametrize(("name", "text"), blocks(), ids=[name for name, _ in blocks()])
+def test_a_block_of_python_runs(name: str, text: str, place: Path) -> None:
+    file = place / "block.py"
+    file.write_text(text)
+    runpy.run_path(str(file))
+
+
+def test_the_commands_of_long_lists_are_understood(place: Path) -> None:
+    """Those of verdicts.md are loops over seeds of the paper's runs, hours each: they are read."""
+    blocks = [
+        text for page in PAGES for kind, text in BLOCK.findall(page.read_text()) if kind == "sh"
+    ]
+    lines = [line.strip() for text in blocks for line in re.split(r"\n|&&|;", text)]
+    found = [
+        line.partition("sterad ")[2].replace("$seed", "0") for line in lines if "sterad " in line
+    ]
+    assert len(found) > 200
+    own = {"Run": (Protocol, OutputOptions), "Execution": (Execution,)}
+    for command, *words in map(shlex.split, found):
+        if command == "train":
+            request(words, "sterad train", "", "method", ("dataset", "stream"), own).config()
+        else:
+            assert (command, words[0][-5:]) == ("study", ".toml")
+            assert (place / words[0]).exists()
+
+
+def test_no_small_variant_is_left_of_a_command_that_is_gone() -> None:
+    assert set(SMALL) | LONG <= set(commands())
+
+
+def test_extras_and_files_that_the_pages_name_exist() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = set(project["optional-dependencies"])
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in PAGES:
+        text = page.read_text()
+        for named in re.findall(r"(?:sterad|\.)\[([a-z,]+)\]", text):
+            assert set(named.split(",")) <= extras, f"{page.name} names the extra {named}"
+        for named in re.findall(r"`make (\w+)", text):
+            assert named in targets, f"{page.name} names `make {named}`"
+        for link in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text):
+            assert (page.parent / link).exists(), f"{page.name} links to {link}"
