@@ -155,10 +155,10 @@ def test_a_dataclass_is_read_from_words() -> None:
         ),
         (
             ["a", "--trials", "few"],
-            "--trials 'few' is of type str: give an integer from 1 to 1,000,000",
+            "--trials 'few' is not possible: give an integer from 1 to 1,000,000",
         ),
         (["a", "--kind", "tpi"], "--kind 'tpi' is unknown: choose grid or tpe"),
-        (["a", "--dry-run=perhaps"], "--dry-run 'perhaps' is of type str: give true or false"),
+        (["a", "--dry-run=perhaps"], "--dry-run 'perhaps' is not possible: give true or false"),
         (["a", "--file", "b"], "unknown option --file: see `sterad it --help`"),
         (["a", "--trails", "b"], "unknown option --trails: did you mean --trials?"),
     ],

@@ -52,20 +52,30 @@ def files(folder: Path) -> dict[str, bytes]:
     ("words", "said"),
     [
         (["--memory", "0"], "memory 0 keeps nothing"),
-        (["--memory", "-3"], "memory -3 is below 0"),
+        (
+            ["--memory", "-3"],
+            "sterad: --memory -3 is out of range: give an integer from 0 to 1,000,000,000",
+        ),
         (["--tasks", "3"], "4 classes cannot make 3 tasks"),
         (["--encoder", "resnet"], "unknown encoder 'resnet'"),
         (["--stream", "clera"], "did you mean 'clear'"),
         (["--dataset", "sinthetic"], "did you mean 'synthetic'"),
-        (["--anytime", "0"], "anytime 0"),
-        (["--seed", "-1"], "seed -1"),
-        (["--batch-size", "0"], "batch_size is 0"),
-        (["--checkpoint-every", "0"], "checkpoint_every 0"),
+        (["--anytime", "0"], "--anytime 0 is out of range: give an integer from 1 to 1,000,000"),
+        (["--seed", "-1"], "--seed -1 is out of range: give an integer from 0 to 4,294,967,295"),
+        (["--batch-size", "0"], "--batch-size 0 is out of range: give an integer from 1 to 100,0"),
+        (["--checkpoint-every", "0"], "--checkpoint-every 0 is out of range: give an integer from"),
         (["--image-size", "4"], "8"),
         (["--channels", "2"], "2"),
-        (["--width", "0"], "0"),
+        (["--channels", "0"], "--channels 0 is out of range: give an integer from 1 to 64"),
+        (["--width", "0"], "--width 0 is out of range: give an integer from 1 to 4,096"),
+        (["--variance", "nan"], "--variance nan is out of range: give a number in (0, 1e+06]"),
+        (["--threads", "0"], "--threads 0 is out of range: give an integer from 1 to 4,096"),
+        (["--threads", "4096"], "threads 4096 is more than the "),
+        (["--device", "warp"], "device 'warp' is not available here ("),
         (["--head", "none", "--width", "1", "--classes", "20", "--tasks", "2"], "20"),
-        (["--lr", "1e30"], "diverged"),
+        (["--lr", "1e30"], "--lr 1e+30 is out of range: give a number in (0, 1e+06]"),
+        (["--lr", "1e5"], "diverged"),
+        (["--lr", "1e6", "--optimiser", "sgd", "--weight-decay", "1e6"], "diverged"),
     ],
 )
 def test_values_that_no_run_can_have(
@@ -76,7 +86,10 @@ def test_values_that_no_run_can_have(
 
 
 def test_a_refused_config_leaves_no_directory(refused: Callable[..., str], tmp_path: Path) -> None:
-    refused(*TRAIN, "--variance", "-1", "--out", str(tmp_path / "runs"))
+    place = ("--out", str(tmp_path / "runs"))
+    told = "--variance -1.0 is out of range: give a number in (0, 1e+06]"
+    assert told in refused(*TRAIN, "--variance", "-1", *place)
+    assert "is more than the" in refused(*TRAIN, "--threads", "4096", *place)
     assert not (tmp_path / "runs").exists()
 
 

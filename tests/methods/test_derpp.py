@@ -153,5 +153,6 @@ def test_names() -> None:
 @pytest.mark.parametrize("weight", [-0.1, float("nan")])
 def test_weights_below_zero_are_refused_in_words(name: str, weight: float) -> None:
     fields: dict[str, Any] = {name: weight}
-    with pytest.raises(SteradError, match=f"{name} {weight} is not a weight"):
+    told = rf"^{name} {weight} is out of range: give a number in \[0, 1e\+06\]$"
+    with pytest.raises(SteradError, match=told):
         learner(**fields)

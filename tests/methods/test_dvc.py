@@ -146,7 +146,7 @@ def test_head_and_qnet_grow_and_go_on_from_a_saved_state(teacher: str) -> None:
     [
         ({"candidates": 50}, "candidates 50 for memory_batch 64 leave nothing to select"),
         ({"views": 2}, "views 2"),
-        ({"memory_batch": 0}, "memory_batch 0"),
+        ({"memory_batch": 0}, "memory_batch 0 is out of range: give an integer from 1 to 100,000$"),
     ],
 )
 def test_bad_numbers_are_refused_in_words(fields: dict[str, Any], said: str) -> None:

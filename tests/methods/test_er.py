@@ -110,7 +110,8 @@ def test_channels_come_last_for_convolutions_whose_gradient_stays_within_its_mem
 
 
 def test_bad_numbers_are_refused_in_words() -> None:
-    with pytest.raises(SteradError, match="memory_batch 0"):
+    told = "memory_batch 0 is out of range: give an integer from 1 to 100,000$"
+    with pytest.raises(SteradError, match=told):
         learner(memory_batch=0)
     with pytest.raises(SteradError, match="memory 0 keeps nothing"):
         learner(memory=0)

@@ -250,8 +250,8 @@ def test_moving_directions_are_the_means_of_the_batch(unit: bool) -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"variance": 0.0}, "variance 0.0"),
-        ({"views": -1}, "views -1"),
+        ({"variance": 0.0}, r"variance 0.0 is out of range: give a number in \(0, 1e\+06\]$"),
+        ({"views": -1}, "views -1 is out of range: give an integer from 0 to 1,000$"),
         ({"retrain_head": True}, "nearest-direction"),
         ({"directions": "moving", "norm_all": True}, "directions=moving exist .* norm_all"),
         ({"directions": "moving", "teacher": "ema"}, "a batch only"),
@@ -260,7 +260,7 @@ def test_moving_directions_are_the_means_of_the_batch(unit: bool) -> None:
             "directions=moving-mean",
         ),
         ({"classifier": "oracle"}, "oracle"),
-        ({"lr": 0.0}, "lr 0.0"),
+        ({"lr": 0.0}, r"lr 0.0 is out of range: give a number in \(0, 1e\+06\]$"),
         ({"recipe": "ful"}, "did you mean 'full'"),
         ({"head": "deep"}, "deep"),
     ],

@@ -168,10 +168,10 @@ def test_joint_keeps_everything_and_is_for_the_end() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"epochs": 0}, "epochs 0"),
+        ({"epochs": 0}, "epochs 0 is out of range: give an integer from 1 to 1,000,000$"),
         ({"teacher": "ema"}, "teacher=none"),
         ({"memory_iterations": 2}, "memory_iterations=1"),
-        ({"memory_batch": 0}, "memory_batch 0"),
+        ({"memory_batch": 0}, "memory_batch 0 is out of range: give an integer from 1 to 100,000$"),
     ],
 )
 def test_bad_numbers_are_refused_in_words(name: str, fields: dict[str, Any], said: str) -> None:

@@ -38,5 +38,6 @@ def test_the_memory_is_balanced() -> None:
 
 
 def test_a_least_learning_rate_of_zero_is_refused() -> None:
-    with pytest.raises(SteradError, match=r"least_lr 0\.0"):
+    told = r"^least_lr 0\.0 is out of range: give a number in \(0, 1e\+06\]$"
+    with pytest.raises(SteradError, match=told):
         learner(least_lr=0.0)

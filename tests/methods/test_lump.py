@@ -95,10 +95,10 @@ def test_settings() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"alpha": 0.0}, "alpha 0.0 is not above 0"),
-        ({"alpha": float("nan")}, "alpha nan"),
-        ({"views": 1}, "views 1 leave a mixture alone"),
-        ({"temperature": -1.0}, "temperature -1.0 is not above 0"),
+        ({"alpha": 0.0}, r"alpha 0.0 is out of range: give a number in \(0, 1e\+06\]$"),
+        ({"alpha": float("nan")}, r"alpha nan is out of range: give a number in \(0, 1e\+06\]$"),
+        ({"views": 1}, "views 1 is out of range: give an integer from 2 to 1,000$"),
+        ({"temperature": -1.0}, r"temperature -1.0 is out of range: give a number in \(0, 1e"),
         ({"classifier": "head"}, "unknown classifier 'head'"),
     ],
 )

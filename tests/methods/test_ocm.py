@@ -192,8 +192,8 @@ def test_the_heads_grow_also_after_the_snapshot_and_go_on_from_a_saved_state() -
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"temperature": 0.0}, "temperature 0.0"),
-        ({"projection": 0}, "projection 0"),
+        ({"temperature": 0.0}, r"temperature 0.0 is out of range: give a number in \(0, 1e"),
+        ({"projection": 0}, "projection 0 is out of range: give an integer from 1 to 65,536$"),
         ({"views": 3}, "views 3"),
         ({"boundaries": "announced"}, "announces none"),
     ],

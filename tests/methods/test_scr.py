@@ -90,9 +90,9 @@ def test_a_single_view_of_singleton_classes_is_no_nan() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"temperature": 0.0}, "temperature 0.0 is not above 0"),
-        ({"projection": 0}, "to 0 outputs"),
-        ({"views": -1}, "views -1"),
+        ({"temperature": 0.0}, r"temperature 0.0 is out of range: give a number in \(0, 1e"),
+        ({"projection": 0}, "projection 0 is out of range: give an integer from 1 to 65,536$"),
+        ({"views": -1}, "views -1 is out of range: give an integer from 0 to 1,000$"),
         ({"classifier": "head"}, "unknown classifier 'head' .* known are knn, linear-probe"),
         ({"recipe": "ful"}, "did you mean 'full'"),
     ],

@@ -11,7 +11,7 @@ from torch import Tensor
 from sterad.data.synthetic import Synthetic
 from sterad.errors import SteradError
 from sterad.methods import METHODS, Problem, Replay
-from sterad.methods.teacher import Teacher, distillation
+from sterad.methods.teacher import distillation
 from sterad.streams import Batch, Clear, Stream
 from sterad.testing import check_method
 
@@ -131,8 +131,31 @@ def test_methods_with_a_teacher_keep_the_contract(name: str) -> None:
 
 @pytest.mark.parametrize("momentum", [1.0, -0.1, 2.0, float("nan")])
 def test_a_momentum_outside_its_range_is_refused(momentum: float) -> None:
-    with pytest.raises(SteradError, match=r"teacher_momentum .* is outside \[0, 1\)"):
-        Teacher(learner("er").network, momentum)
+    told = rf"^teacher_momentum {momentum} is out of range: give a number in \[0, 1\)$"
+    with pytest.raises(SteradError, match=told):
+        learner("er", teacher_momentum=momentum)
+
+
+def test_the_ends_of_its_range_are_taken() -> None:
+    made = followed(learner("er", teacher_momentum=0.0), 3)
+    assert made.teacher is not None
+    for mine, theirs in zip(
+        made.teacher.network.parameters(), made.network.parameters(), strict=True
+    ):
+        assert torch.equal(mine, theirs), "a teacher that keeps nothing of itself is a copy"
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "wanted"),
+    [
+        ("teacher_weight", -1.0, r"a number in \[0, 1e\+06\]"),
+        ("teacher_temperature", 0.0, r"a number in \(0, 1e\+06\]"),
+    ],
+)
+def test_numbers_that_no_teacher_can_have(name: str, given: Any, wanted: str) -> None:
+    fields: dict[str, Any] = {name: given}
+    with pytest.raises(SteradError, match=f"^{name} {given} is out of range: give {wanted}$"):
+        learner("er", **fields)
 
 
 @pytest.mark.parametrize(("name", "given"), [("answers_by", "teacher"), ("teacher_weight", 2.0)])

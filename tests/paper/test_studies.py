@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from sterad.cli.options import flat, parse
-from sterad.cli.train import Place
+from sterad.cli.components import request
+from sterad.cli.train import OutputOptions
 from sterad.experiments.config import Protocol, RunConfig
+from sterad.experiments.execution import Execution
 from sterad.experiments.study import Study
 from sterad.paper.commands import train_command
 from sterad.paper.numbers import Number, numbers
@@ -57,9 +58,8 @@ def test_the_command_of_a_number_makes_a_run_of_the_study(
 def _config(line: str) -> RunConfig:
     """Read a command as `sterad train` does, for its first seed."""
     words = line.partition("sterad train ")[2].partition(";")[0].replace("$seed", "0").split()
-    extra = {"protocol": Protocol(), "place": Place()}
-    parsed = parse(words, "method", ("dataset", "stream"), extra, "sterad train")
-    return RunConfig.of(**flat(parsed, ("method", "dataset", "stream", "protocol")))
+    own = {"Run": (Protocol, OutputOptions), "Execution": (Execution,)}
+    return request(words, "sterad train", "", "method", ("dataset", "stream"), own).config()
 
 
 @pytest.mark.parametrize(("name", "runs"), [("paper-time", 11), ("paper-loss-ratio", 3)])

@@ -44,6 +44,7 @@ HINTS = {
     "output_dir": "use --out",
     "resume": "the same command continues a run that was interrupted",
     "save_dir": "use --out",
+    "seed": "a search has several, use --seeds",
     "wd": "use --weight-decay",
 }
 """Words of other tools, and what to write here."""

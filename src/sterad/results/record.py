@@ -137,7 +137,13 @@ class RunRecord:
 
     def to_json(self) -> str:
         """Return the text of `record.json`, a row of numbers a line; floats read back equal."""
-        text = json.dumps(dataclasses.asdict(self), indent=1, allow_nan=False)
+        try:
+            text = json.dumps(dataclasses.asdict(self), indent=1, allow_nan=False)
+        except ValueError as error:
+            raise SteradError(
+                f"a result of {self.id} is not finite ({error}): the method has diverged; try a "
+                "smaller lr"
+            ) from error
         return _NUMBERS.sub(lambda row: "[" + " ".join(row[1].split()) + "]", text) + "\n"
 
     @classmethod
