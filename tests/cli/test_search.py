@@ -104,7 +104,9 @@ def test_refusals(folder: Path, refused: Callable[..., str]) -> None:
     none = "--trials 0 is out of range: give an integer from 1 to 1,000,000"
     assert none in refused(*SEARCH, "--trials", "0")
     assert "needs a METHOD: one of agd-fd, " in refused("search")
-    assert "unknown option --seed: a search has several, use --seeds" in refused(*SEARCH, "--seed", "1")
+    assert "unknown option --seed: a search has several, use --seeds" in refused(
+        *SEARCH, "--seed", "1"
+    )
     nobody = refused(*SEARCH, "--launcher", "ray", "--address", "127.0.0.1:1")
     assert "no Ray cluster answers at '127.0.0.1:1'" in nobody, "its fields are options"
     unreachable = refused(*SEARCH, "--storage", "postgresql+psycopg://me:secret@127.0.0.1:1/x")
