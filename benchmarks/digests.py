@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from sterad import METHODS, RunConfig, run
-from sterad.experiments.execution import Execution
+from sterad.engine.execution import Execution
 from sterad.experiments.provenance import provenance
 
 EXECUTION = Execution(threads=1, view_threads=1, precision="float32", compile=False)

@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sterad.waiting import BRIEFLY
+from sterad.threads import WAIT_POLICY
 
 HERE = Path(__file__).resolve().parent
 HEADER = "| network | | ms a step | quartiles | sterad takes |\n|---|---|---|---|---|"
@@ -71,7 +71,7 @@ def race(
         arguments = [str(HERE / "contenders" / script), network, str(threads), *more]
         try:
             # ours is set up as the command line does it, the others as torch does
-            set_up = environment | (BRIEFLY if script == "ours.py" else {})
+            set_up = environment | (WAIT_POLICY if script == "ours.py" else {})
             racing.append(Contender(name, [python, *arguments], set_up))
         except OSError as error:
             refuse(network, name, error)

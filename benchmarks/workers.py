@@ -12,9 +12,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from sterad.engine.execution import Execution
 from sterad.experiments.config import RunConfig
-from sterad.experiments.execution import Execution, cores
 from sterad.experiments.launchers import Job, Local
+from sterad.threads import cores
 
 LIMIT = 1.35
 """Times as fast; 1.4 was measured with bare networks."""

@@ -29,6 +29,5 @@ class Margin(Replay):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean hinge loss of the logits."""
-        both = Batch.joined(retrieved, batch).to(self.problem.device)
-        logits = self.forward(self.view(self.place(both.x)))
-        return F.multi_margin_loss(logits, both.y, margin=self.config.margin)
+        logits, labels = self.outputs(Batch.joined(retrieved, batch))
+        return F.multi_margin_loss(logits, labels, margin=self.config.margin)

@@ -25,8 +25,8 @@ from work import (
 )
 
 from sterad.data import Dataset
-from sterad.experiments.execution import Execution
-from sterad.methods import METHODS, Problem
+from sterad.engine.execution import Execution
+from sterad.methods import METHODS, Problem, build_learner
 from sterad.streams import Iid
 
 VALUES = {"er": {"recipe": "partial", **SGD}, "agd-fd": {}}
@@ -38,13 +38,12 @@ def ready(name: str) -> Callable[[int], tuple[float, float]]:
         device="cpu", threads=torch.get_num_threads(), precision=os.environ.get("PRECISION")
     )
     encoder, width = ENCODERS[name]
-    execution = chosen.settled(SHAPE, width)
-    execution.apply()
     images, labels = pixels()
     dataset = Dataset.from_arrays(images, labels, images[:1], labels[:1], flip=True)
     stream = Iid(tasks=1, batch_size=BATCH).open(dataset, seed=0)
     method = METHODS[sys.argv[3]]
-    learner = method(
+    learner = build_learner(
+        method,
         method.Config(memory_batch=MEMORY_BATCH, **VALUES[sys.argv[3]]),
         Problem(
             SHAPE,
@@ -53,10 +52,10 @@ def ready(name: str) -> Callable[[int], tuple[float, float]]:
             flip=True,
             encoder=encoder,
             width=width,
-            view_threads=execution.view_threads or 1,
-            precision=execution.precision or "float32",
+            execution=chosen,
         ),
     )
+    learner.problem.execution.apply()
     batches = map(stream.batch, cycle(range(len(stream))))
     for _ in range(SEEN // BATCH):
         learner.memory.update(next(batches))

@@ -12,14 +12,15 @@ from torch import Tensor
 
 from sterad.data.arrays import as_inputs
 from sterad.encoders import ENCODERS
+from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.checkpoint import load_checkpoint, save_checkpoint
-from sterad.experiments.execution import Execution
 from sterad.labels import LabelIndex
-from sterad.methods import METHODS, Learner, Problem
+from sterad.methods import METHODS, Learner, Problem, build_learner
 from sterad.methods.learner import PIECE, check_shape
 from sterad.streams import Batch
 from sterad.streams.pixels import to_unit
+from sterad.threads import cores
 from sterad.validation import BatchSize, MemorySize, Seed, Width, build, checked
 
 Arrays = npt.ArrayLike | Tensor
@@ -65,7 +66,7 @@ class OnlineClassifier:
         self.batch_size = checked("batch_size", batch_size, BatchSize)
         self.encoder = None if encoder is None else ENCODERS.resolve(encoder)
         self.flip, self.seed = checked("flip", flip, bool), checked("seed", seed, Seed)
-        self.device = Execution.chosen(device=device).device
+        self.execution = Execution.chosen(device=device, precision="float32", compile=False)
         self._labels = LabelIndex()
         self._learner: Learner | None = None
         self._ready = False
@@ -153,6 +154,8 @@ class OnlineClassifier:
         return {name: getattr(self, name) for name in names}
 
     def _build(self, input_shape: tuple[int, ...]) -> Learner:
+        # Parallel passes as the caller's torch has threads; their number does not change a bit.
+        threads = 1 if self.execution.device != "cpu" else min(torch.get_num_threads(), cores())
         problem = Problem(
             input_shape=input_shape,
             classes=None,
@@ -161,10 +164,9 @@ class OnlineClassifier:
             encoder=self.encoder or ("resnet18" if len(input_shape) == 3 else "mlp"),
             width=self.width,
             seed=self.seed,
-            device=self.device,
-            view_threads=torch.get_num_threads() if self.device == "cpu" else 1,
+            execution=dataclasses.replace(self.execution, view_threads=threads),
         )
-        return METHODS[self.method](self.config, problem)
+        return build_learner(self.method, self.config, problem)
 
     def _fitted(self) -> Learner:
         if self._learner is None:

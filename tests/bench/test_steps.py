@@ -6,7 +6,7 @@ import torch._dynamo.utils
 from sterad.bench.interleaved import Turns
 from sterad.bench.steps import step_costs
 from sterad.bench.subject import Scene
-from sterad.experiments.execution import Execution
+from sterad.engine.execution import Execution
 
 SCENE = Scene(image_size=8, channels=1, classes=5, memory=300, width=16)
 

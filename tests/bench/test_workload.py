@@ -5,7 +5,7 @@ import torch
 from sterad.bench.bare import Bare
 from sterad.bench.subject import Scene
 from sterad.bench.workload import Pass, workload_of
-from sterad.experiments.execution import Execution
+from sterad.engine.execution import Execution
 from sterad.methods.replay import Replay
 
 SCENE = Scene(image_size=8, channels=1, classes=5, memory=300, width=2)
@@ -40,7 +40,7 @@ def test_a_step_of_gdumb_is_one_of_its_consolidation() -> None:
 def test_the_bare_network_steps_alike_in_turn_and_side_by_side() -> None:
     learner = subject("agd-fd")
     workload = workload_of(SCENE.act(learner))
-    images = learner.place(SCENE.batch(74).x)
+    images = learner.engine.to_device(SCENE.batch(74).x)
     one, two = (Bare(learner.network, learner.config, workload, images) for _ in range(2))
     before = [weight.clone() for weight in one.weights]
     one.in_turn()

@@ -6,9 +6,9 @@ import pytest
 from sterad.cli import main
 from sterad.cli.components import Request, request
 from sterad.errors import SteradError
-from sterad.experiments.execution import cores
 from sterad.experiments.launchers import Local, Ray, Slurm
 from sterad.experiments.launchers.local import RUNS_PER_CORE
+from sterad.threads import cores
 
 STUDY = """
 [fixed]

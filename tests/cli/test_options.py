@@ -11,9 +11,9 @@ from sterad.cli.components import Request, request
 from sterad.cli.help import field_docs, metavar, print_help
 from sterad.cli.options import Words, positional, read, sort_words, unknown_option
 from sterad.cli.train import OutputOptions
+from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import Protocol
-from sterad.experiments.execution import Execution
 from sterad.validation import ADVANCED, Count, Positive, Seed
 
 HINTS: dict[str, Any] = {

@@ -166,8 +166,8 @@ def test_killed_in_the_midst_it_continues(folder: Path) -> None:
 @pytest.mark.slow
 def test_a_run_is_stopped_by_its_launcher(folder: Path) -> None:
     """The local launcher ends the one run that the watch has enough of."""
+    from sterad.engine.execution import Execution
     from sterad.experiments.config import RunConfig
-    from sterad.experiments.execution import Execution
     from sterad.experiments.launchers import Job, Local
 
     values = {"dataset": "synthetic", "classes": 4, "tasks": 2, "memory": 0, "width": 2}

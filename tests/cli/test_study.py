@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sterad.cli import main
-from sterad.experiments.execution import Execution
+from sterad.engine.execution import Execution
 from sterad.experiments.run import run
 from sterad.experiments.study import Study
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from sterad.encoders import ENCODERS, Encoder, Network
-from sterad.encoders.passes import Passes
+from sterad.engine import Execution
+from sterad.engine.parallel import ParallelForward
 from sterad.errors import SteradError
 from sterad.methods import METHODS, Problem
 from sterad.methods.replay import Replay
@@ -58,7 +59,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Replay]:
 
     def make(method: str, tail: Callable[[], nn.Module], threads: int = 2, **fields: Any) -> Replay:
         monkeypatch.setitem(ENCODERS._things, "own", type("Own", (Body,), {"tail": tail}))
-        problem = Problem((5,), 4, 20, encoder="own", width=4, view_threads=threads)
+        problem = Problem(
+            (5,), 4, 20, encoder="own", width=4, execution=Execution(view_threads=threads)
+        )
         cls = METHODS[method]
         learner = cls(cls.Config(**fields), problem)
         assert isinstance(learner, Replay)
@@ -101,7 +104,7 @@ def passed(tail: nn.Module, threads: int) -> tuple[Tensor, dict[str, Tensor]]:
     made = Network(body((5,), 4), nn.Identity())
     x = [torch.linspace(0, at, 40).reshape(8, 5) for at in (1, 2, 3)]
     torch.manual_seed(1)
-    out = Passes(threads)(made, x)
+    out = ParallelForward(threads)(made, x)
     return out.detach(), {name: one.clone() for name, one in made.named_buffers()}
 
 

@@ -14,8 +14,8 @@ import pytest
 from sterad.cli import main
 from sterad.cli.components import request
 from sterad.cli.train import OutputOptions
+from sterad.engine.execution import Execution
 from sterad.experiments.config import Protocol
-from sterad.experiments.execution import Execution
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

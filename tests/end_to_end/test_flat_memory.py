@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from sterad.engine.execution import Execution
 from sterad.experiments.config import RunConfig
-from sterad.experiments.execution import Execution
 from sterad.experiments.run import prepare
 from sterad.experiments.session import Session
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sterad.engine.execution import Execution
 from sterad.experiments.config import RunConfig
-from sterad.experiments.execution import Execution
 from sterad.experiments.run import run
 from sterad.methods import METHODS
 from sterad.results.record import RunRecord

@@ -24,11 +24,12 @@ from sterad.cli.components import REGISTRIES
 from sterad.cli.search import SearchOptions
 from sterad.cli.stream import StreamOptions
 from sterad.cli.train import OutputOptions
+from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import Protocol
-from sterad.experiments.execution import Execution, cores
 from sterad.experiments.launchers import LAUNCHERS
 from sterad.sphere import LAWS
+from sterad.threads import cores
 from sterad.validation import Range, hints_of, names_of
 
 TINY = [

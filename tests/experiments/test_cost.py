@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from sterad.engine.execution import Execution
 from sterad.experiments.config import RunConfig
 from sterad.experiments.cost import LEAST, NOMINAL, estimate, images, multiplications, size_of
-from sterad.experiments.execution import Execution
 from sterad.experiments.run import run
 from sterad.results.record import RunRecord
 

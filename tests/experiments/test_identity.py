@@ -13,9 +13,9 @@ from PIL import Image
 from sterad import RunConfig
 from sterad.cli import main
 from sterad.data import DATASETS, Dataset
+from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import earlier_versions
-from sterad.experiments.execution import Execution
 from sterad.experiments.run import run
 from sterad.methods import METHODS
 from sterad.registry import load_plugin

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from sterad.data.synthetic import Synthetic
+from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
-from sterad.experiments.execution import Execution
 from sterad.experiments.live import live_config
 from sterad.experiments.run import run
 

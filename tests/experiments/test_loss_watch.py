@@ -3,8 +3,8 @@ import torch
 from torch import Tensor
 
 from sterad.data.synthetic import Synthetic
+from sterad.engine.execution import Execution
 from sterad.experiments.config import RunConfig
-from sterad.experiments.execution import Execution
 from sterad.experiments.loss_watch import WATCHED, LossWatch
 from sterad.experiments.run import prepare
 from sterad.methods import Learner

@@ -3,8 +3,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from sterad.engine.execution import Execution
 from sterad.experiments.config import RunConfig
-from sterad.experiments.execution import Execution
 from sterad.experiments.run import run
 
 TINY = {"dataset": "synthetic", "classes": 2, "per_class": 4, "test_per_class": 2, "tasks": 2}

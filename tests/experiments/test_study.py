@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
-from sterad.experiments.execution import Execution
 from sterad.experiments.launchers import Job, Local
 from sterad.experiments.run import run
 from sterad.experiments.study import Study

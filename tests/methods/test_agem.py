@@ -169,16 +169,14 @@ def test_boundaries_that_nobody_announces_are_refused_in_words() -> None:
     assert METHODS["a-gem"] is AGEM
     with pytest.raises(SteradError, match="announces none: use detected or auto"):
         learner(announced=False, boundaries="announced")
-    with pytest.raises(
-        SteradError, match="detection_lag -1 is out of range: give"
-    ):
+    with pytest.raises(SteradError, match="detection_lag -1 is out of range: give"):
         learner(announced=False, detection_lag=-1)
 
 
 def test_frozen_parameters_are_left_alone() -> None:
     made, s = learner(), stream()
     made.network.encoder.requires_grad_(False)
-    made.optimiser = made.make_optimiser()
+    made.engine.optimizer = made.make_optimizer(made.engine.trainable, False)
     frozen = copy.deepcopy(made.network.encoder.state_dict())
     head = copy.deepcopy(made.network.head.state_dict())
     for step in range(len(s)):

@@ -13,10 +13,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sterad.data.synthetic import Synthetic
-from sterad.encoders import Network, Passes
+from sterad.encoders import Network
+from sterad.engine import Execution
+from sterad.engine.engine import EVAL_BATCH_SIZE
+from sterad.engine.parallel import ParallelForward
 from sterad.evaluation.evaluate import evaluate
 from sterad.methods import METHODS, Problem, Replay
-from sterad.methods.answering import CHUNK
 from sterad.streams import Batch, Clear, Stream
 from sterad.testing.method import same
 
@@ -30,7 +32,9 @@ def stream() -> Stream:
 
 def learner(name: str, **fields: Any) -> Replay:
     cls = METHODS[name]
-    problem = Problem((1, 8, 8), None, 12, width=2, seed=1, channels_last=False)
+    problem = Problem(
+        (1, 8, 8), None, 12, width=2, seed=1, execution=Execution(memory_format="contiguous")
+    )
     made = cls(cls.Config(**({"memory_batch": 4} | fields)), problem)
     assert isinstance(made, Replay)
     for step in range(3):
@@ -112,7 +116,7 @@ def replace_data(made: Replay) -> None:
 
 
 def another_network(made: Replay) -> None:
-    made.network = made.make_network()
+    made.engine = made.make_engine()
 
 
 CHANGES = [step, load, load_weights, grow, write_unseen, replace_data]
@@ -159,7 +163,7 @@ def test_a_memory_is_encoded_once(classifier: str) -> None:
     assert sum(counted) == len(made.memory) + 2 * len(asked())
 
 
-@pytest.mark.parametrize("images", [0, 1, CHUNK, 2 * CHUNK + 7])
+@pytest.mark.parametrize("images", [0, 1, EVAL_BATCH_SIZE, 2 * EVAL_BATCH_SIZE + 7])
 def test_many_images_are_answered_in_chunks(images: int) -> None:
     made = learner("er")
     counted = encodings(made)
@@ -167,7 +171,7 @@ def test_many_images_are_answered_in_chunks(images: int) -> None:
     scores, labels = made.scores(x)
     assert scores.shape == (images, len(labels))
     assert sum(counted) == images
-    assert max(counted) <= CHUNK
+    assert max(counted) <= EVAL_BATCH_SIZE
     with plain(made) as network:
         assert not images or close(scores, network(x)[:, labels])
 
@@ -176,9 +180,9 @@ def test_many_images_are_answered_in_chunks(images: int) -> None:
 def test_chunks_on_threads_give_the_same_answers(classifier: str) -> None:
     made = learner("er", classifier=classifier)
     made.consolidate()
-    x = torch.rand(3 * CHUNK + 7, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    x = torch.rand(3 * EVAL_BATCH_SIZE + 7, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     alone, _ = made.scores(x)
-    made.passes, made._encoded = Passes(2), None
+    made.engine.parallel, made._encoded = ParallelForward(2), None
     made.consolidate()
     beside, _ = made.scores(x)
     assert not beside.requires_grad
@@ -222,12 +226,12 @@ def test_two_networks_can_be_lent_at_a_time() -> None:
     made = learner("er", **TEACHER)
     assert made.teacher is not None
     x, student = asked(), made.network
-    with made.answering() as ours:
-        made.network = made.teacher.network
-        with made.answering() as theirs, torch.no_grad():
-            expected = [copy.deepcopy(one).eval()(x) for one in (student, made.network)]
-            assert close(ours(x), expected[0])
-            assert close(theirs(x), expected[1])
+    teacher = made.teacher.network
+    lend = made.engine.evaluation
+    with lend() as ours, lend(teacher) as theirs, torch.no_grad():
+        expected = [copy.deepcopy(one).eval()(x) for one in (student, teacher)]
+        assert close(ours(x), expected[0])
+        assert close(theirs(x), expected[1])
 
 
 @pytest.mark.parametrize(("name", "views"), [("agd-fd", 2), ("scr", 1), ("er", 1)])
@@ -245,8 +249,8 @@ def test_evaluations_between_steps_change_no_bit_of_what_is_learnt(name: str, vi
 def test_overlapping_evaluations_leave_the_network_in_training_mode() -> None:
     made = learner("er")
     assert made.network.training
-    with made.answering():
-        with made.answering():
+    with made.engine.evaluation():
+        with made.engine.evaluation():
             assert not made.network.training
         assert not made.network.training, "the first evaluation still goes on"
     assert made.network.training
@@ -256,12 +260,12 @@ def test_the_evaluation_that_began_first_may_end_first() -> None:
     made, both, left = learner("er"), Barrier(2), Event()
 
     def first() -> None:
-        with made.answering():
+        with made.engine.evaluation():
             both.wait()
         left.set()
 
     def second() -> None:
-        with made.answering():
+        with made.engine.evaluation():
             both.wait()
             left.wait()
             assert not made.network.training

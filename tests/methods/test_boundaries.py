@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 import torch
 
+from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
-from sterad.experiments.execution import Execution
 from sterad.experiments.run import prepare
 from sterad.methods import METHODS, Problem
 from sterad.methods.agem import AGEM

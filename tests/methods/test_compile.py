@@ -6,7 +6,8 @@ import pytest
 import torch
 import torch._dynamo.utils
 
-from sterad.encoders.network import OFTEN
+from sterad.encoders.network import COMPILE_AFTER
+from sterad.engine import Execution
 from sterad.methods import METHODS, Learner, Problem
 from sterad.streams import Batch
 
@@ -25,8 +26,7 @@ def learner(compiled: bool, view_threads: int = 1, encoder: str = "resnet18") ->
         memory=30,
         width=16,
         encoder=encoder,
-        view_threads=view_threads,
-        compile=compiled,
+        execution=Execution(view_threads=view_threads, compile=compiled),
     )
     return kind(kind.Config(views=VIEWS - 1), problem)
 
@@ -41,7 +41,7 @@ def batches(count: int) -> list[Batch]:
 @pytest.mark.usefixtures("_compiler")
 def test_what_comes_often_is_compiled_and_a_resumed_run_has_the_same_bits() -> None:
     plain, compiled = learner(False), learner(True)
-    often = 3 + OFTEN // VIEWS  # one alone, two while the memory fills, then always 40 images
+    often = 3 + COMPILE_AFTER // VIEWS  # one alone, two while memory fills, then 40 images
     *before, last = batches(often + 4)
     for number, batch in enumerate(before):
         losses = [float(one.observe(batch) or 0) for one in (plain, compiled)]

@@ -62,9 +62,9 @@ def literal_step(twin: DERpp, new: Batch, kept: dict[bytes, list[float]]) -> flo
         logits = logits_of(twin, second.x)[0]
         total = total + config.beta * literal_cross_entropy(logits, second.y.tolist() * times)
     before = o.detach().clone()[: len(new)]
-    twin.optimiser.zero_grad()
+    twin.engine.optimizer.zero_grad()
     total.backward()
-    twin.optimiser.step()
+    twin.engine.optimizer.step()
     kept |= {x.numpy().tobytes(): row for x, row in zip(new.x, before.tolist(), strict=True)}
     return total.item()
 

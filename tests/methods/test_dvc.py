@@ -60,7 +60,7 @@ def test_one_step_is_the_algorithm_of_the_paper() -> None:
     batch = stream().batch(3)
     loss = made.observe(batch)
 
-    twin.optimiser.zero_grad()
+    twin.engine.optimizer.zero_grad()
     of_stream = literal_loss(twin, batch.x, batch.y)
     of_stream.backward()
     drawn = twin.memory.sample(12)
@@ -80,7 +80,7 @@ def test_one_step_is_the_algorithm_of_the_paper() -> None:
     chosen = (scores[0] - scores[1]).argsort(descending=True)[:5]
     of_memory = literal_loss(twin, drawn.x[chosen], drawn.y[chosen])
     of_memory.backward()
-    twin.optimiser.step()
+    twin.engine.optimizer.step()
 
     assert loss is not None
     assert loss.item() == pytest.approx((of_stream + of_memory).item(), rel=1e-5)
@@ -129,7 +129,7 @@ def test_head_and_qnet_grow_and_go_on_from_a_saved_state(teacher: str) -> None:
     made.observe(Batch(x, torch.tensor([0, 1, 0, 1, 0, 1])))
     made.observe(Batch(x, torch.tensor([4, 1, 0, 1, 0, 2])))
     assert (made.network.outputs, len(made.qnet.table)) == (5, 5)
-    optimised = {id(p) for group in made.optimiser.param_groups for p in group["params"]}
+    optimised = {id(p) for group in made.engine.optimizer.param_groups for p in group["params"]}
     assert optimised == {id(p) for p in made.network.parameters()}
     loaded.load_state_dict(made.state_dict())
     again = Batch(x, torch.tensor([4, 6, 0, 1, 0, 2]))

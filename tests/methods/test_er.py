@@ -48,9 +48,9 @@ def test_one_step_is_the_algorithm_of_the_paper(views: int) -> None:
         logits = twin.network.head(twin.network.encoder(torch.cat(shown)))
         assert logits.shape == (14 * len(shown), 6), "one output a class, whatever the views"
         expected = literal_cross_entropy(logits, y * len(shown))
-        twin.optimiser.zero_grad()
+        twin.engine.optimizer.zero_grad()
         expected.backward()
-        twin.optimiser.step()
+        twin.engine.optimizer.step()
         assert loss is not None
         assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
         for ours, theirs in zip(made.network.parameters(), twin.network.parameters(), strict=True):
@@ -103,8 +103,8 @@ def test_channels_come_last_for_convolutions_whose_gradient_stays_within_its_mem
     encoder: str, width: int, kept: torch.memory_format
 ) -> None:
     made = ER(ERConfig(), Problem((3, 8, 8), 6, 30, encoder=encoder, width=width))
-    assert made.memory_format is kept
-    assert made.place(torch.zeros(4, 3, 8, 8)).is_contiguous(memory_format=kept)
+    assert made.engine.memory_format is kept
+    assert made.engine.to_device(torch.zeros(4, 3, 8, 8)).is_contiguous(memory_format=kept)
     weights = [w for w in made.network.parameters() if w.dim() == 4 and w.shape[-1] == 3]
     assert all(weight.is_contiguous(memory_format=kept) for weight in weights)
 

@@ -64,9 +64,9 @@ def test_steps_are_the_algorithm_of_the_paper(views: int) -> None:
         loss, new = made.observe(feed.batch(step)), feed.batch(step)
         seen |= set(new.y.tolist())
         expected = literal_loss(twin, twin.memory.sample(4), new, seen)
-        twin.optimiser.zero_grad()
+        twin.engine.optimizer.zero_grad()
         expected.backward()
-        twin.optimiser.step()
+        twin.engine.optimizer.step()
         assert loss is not None, "the first batch is learnt from, too"
         assert loss.item() == pytest.approx(expected.item(), rel=1e-4)
         for ours, theirs in zip(made.network.parameters(), twin.network.parameters(), strict=True):

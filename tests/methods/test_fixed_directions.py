@@ -98,9 +98,9 @@ def test_one_step_is_the_algorithm_of_the_paper(name: str) -> None:
         logits = twin.log_density(z[:, classes])
         for row, label in zip(logits, y.tolist(), strict=True):
             total = total - row[classes.index(label)] + row.exp().sum().log()
-    twin.optimiser.zero_grad()
+    twin.engine.optimizer.zero_grad()
     total.backward()
-    twin.optimiser.step()
+    twin.engine.optimizer.step()
     assert loss is not None
     assert loss.item() == pytest.approx(total.item(), rel=1e-5)
     for ours, theirs in zip(made.network.parameters(), twin.network.parameters(), strict=True):

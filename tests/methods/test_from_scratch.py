@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from sterad.data.synthetic import Synthetic
+from sterad.engine import Execution
 from sterad.errors import SteradError
 from sterad.methods import METHODS, Problem
 from sterad.methods.from_scratch import FromScratch
@@ -188,7 +189,9 @@ def test_asking_before_learning(name: str) -> None:
 @pytest.mark.filterwarnings("ignore:.*float16.*")
 def test_the_scale_of_an_earlier_training_is_forgotten() -> None:
     """In float16 the scaler adapts its scale; a training must not depend on those before it."""
-    problem = Problem((1, 8, 8), 6, memory=20, width=2, seed=3, precision="float16")
+    problem = Problem(
+        (1, 8, 8), 6, memory=20, width=2, seed=3, execution=Execution(precision="float16")
+    )
     config = GDumbConfig(epochs=2, memory_batch=8)
     asked, silent = (METHODS["gdumb"](config, problem) for _ in range(2))
     assert isinstance(asked, FromScratch)
@@ -196,7 +199,7 @@ def test_the_scale_of_an_earlier_training_is_forgotten() -> None:
         asked.observe(stream().batch(step))
         silent.observe(stream().batch(step))
         asked.consolidate()
-        asked.scaler.update(2.0**5)  # as if gradients had overflowed
+        asked.engine.scaler.update(2.0**5)  # as if gradients had overflowed
     asked.trained_after = None
     for made in (asked, silent):
         made.consolidate()

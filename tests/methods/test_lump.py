@@ -32,7 +32,7 @@ def test_one_step_is_the_algorithm_of_the_paper() -> None:
     feed, made = stream(), learner()
     assert made.observe(feed.batch(0)) is None, "nothing is learnt while the memory is empty"
     made.observe(feed.batch(1))
-    made.optimiser.state.clear()  # no momentum, so that a step is one gradient
+    made.engine.optimizer.state.clear()  # no momentum, so that a step is one gradient
     twin, before = copy.deepcopy(made), made.images
     loss = made.observe(feed.batch(2))
 

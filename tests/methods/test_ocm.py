@@ -65,11 +65,11 @@ def literal_similarity(made: OCM, f: Tensor, u: Tensor) -> Tensor:
 def compare(made: OCM, twin: OCM, loss: Tensor | None, literal: Tensor) -> None:
     for name, rng in twin.rng.items():
         assert torch.equal(rng.get_state(), made.rng[name].get_state()), f"other {name} were drawn"
-    twin.optimiser.zero_grad()
+    twin.engine.optimizer.zero_grad()
     literal.backward()
     assert loss is not None
     assert loss.item() == pytest.approx(literal.item(), rel=1e-4)
-    twin.optimiser.step()
+    twin.engine.optimizer.step()
     for ours, theirs in zip(made.network.parameters(), twin.network.parameters(), strict=True):
         # Adam moves by the sign of a gradient at first, and tiny ones have rounding for a sign.
         assert (ours - theirs).abs().mean() < 1e-4
@@ -153,7 +153,7 @@ def test_the_released_settings_are_the_defaults() -> None:
     assert (config.optimiser, config.lr, config.weight_decay) == ("adam", 1e-3, 1e-4)
     assert (config.recipe, config.head, config.memory_batch) == ("full", "linear", 64)
     assert (config.projection, config.temperature, config.boundaries) == (128, 0.07, "auto")
-    assert learner().optimiser.param_groups[0]["betas"] == (0.9, 0.99)
+    assert learner().engine.optimizer.param_groups[0]["betas"] == (0.9, 0.99)
 
 
 def test_a_detected_task_ends_before_its_new_class_is_seen() -> None:

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from sterad.data.synthetic import Synthetic
+from sterad.engine import Execution
 from sterad.methods import METHODS, Problem
 from sterad.methods.replay import Replay
 from sterad.streams import Clear, Stream
@@ -20,7 +21,9 @@ def stream() -> Stream:
 
 def learner(method: str, **problem: Any) -> Replay:
     kind = METHODS[method]
-    made = kind(kind.Config(), Problem((1, 8, 8), 4, 30, width=4, seed=1, **problem))
+    made = kind(
+        kind.Config(), Problem((1, 8, 8), 4, 30, width=4, seed=1, execution=Execution(**problem))
+    )
     assert isinstance(made, Replay)
     return made
 
@@ -42,9 +45,9 @@ def test_float16_scales_its_loss_and_keeps_the_scale() -> None:
     feed, made = stream(), learner("er", precision="float16")
     for step in range(3):
         made.observe(feed.batch(step))
-    assert made.scaler.get_scale() > 1
+    assert made.engine.scaler.get_scale() > 1
     state = made.state_dict()
-    assert state["scaler"]["scale"] == made.scaler.get_scale()
+    assert state["scaler"]["scale"] == made.engine.scaler.get_scale()
     other = learner("er", precision="float16")
     other.load_state_dict(copy.deepcopy(state))
     for one in (made, other):

@@ -7,8 +7,8 @@ import pytest
 
 from sterad.cli.components import request
 from sterad.cli.train import OutputOptions
+from sterad.engine.execution import Execution
 from sterad.experiments.config import Protocol, RunConfig
-from sterad.experiments.execution import Execution
 from sterad.experiments.study import Study
 from sterad.paper.commands import train_command
 from sterad.paper.numbers import Number, numbers

@@ -30,7 +30,7 @@ class Good(Replay):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         both = Batch.joined(retrieved, batch)
-        logits = self.forward(self.place(both.x))
+        logits = self.forward(self.engine.to_device(both.x))
         return F.cross_entropy(logits, both.y.to(logits.device))
 
 
@@ -101,8 +101,8 @@ class Overfills(Good):
 
 class AnswersUnseen(Good):
     def instant_scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        with self.answering():
-            return self.network(self.place(x)), torch.arange(self.network.outputs)
+        with self.engine.evaluation():
+            return self.network(self.engine.to_device(x)), torch.arange(self.network.outputs)
 
 
 class AnswersOneForAll(Good):
@@ -143,7 +143,10 @@ class CountsWrongly(Good):
 class HasADevice(Good):
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         weights = torch.ones(4)
-        return super().loss(retrieved, batch) + (self.forward(self.place(batch.x)) * weights).sum()
+        return (
+            super().loss(retrieved, batch)
+            + (self.forward(self.engine.to_device(batch.x)) * weights).sum()
+        )
 
 
 def test_a_good_method_passes_by_class_and_config() -> None:

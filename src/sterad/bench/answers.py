@@ -7,8 +7,8 @@ import torch
 
 from sterad.bench.interleaved import Timings, Turns, interleaved
 from sterad.bench.subject import Scene
+from sterad.engine.execution import Execution
 from sterad.evaluation.evaluate import predict_all
-from sterad.experiments.execution import Execution
 from sterad.methods.replay import Replay
 from sterad.streams.pixels import to_unit
 
@@ -26,7 +26,7 @@ def answer_timings(scene: Scene, execution: Execution, images: int, turns: Turns
 
     @torch.no_grad()
     def small() -> None:
-        for some in to_unit(torch.from_numpy(pixels)).to(learner.problem.device).split(SMALL):
+        for some in to_unit(torch.from_numpy(pixels)).to(learner.engine.device).split(SMALL):
             bare(some).argmax(1).cpu()
 
     acts = {"sterad": lambda: predict_all(learner, pixels, np.arange(images)), "small": small}

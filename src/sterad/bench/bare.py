@@ -14,8 +14,9 @@ from torch import Tensor
 
 from sterad.bench.workload import Pass, Workload
 from sterad.encoders import Network
-from sterad.encoders.network import OFTEN
+from sterad.encoders.network import COMPILE_AFTER
 from sterad.methods.optimisers import OptimiserConfig, make_optimiser
+from sterad.torch_private import add_each_
 
 
 class Bare:
@@ -78,11 +79,11 @@ class Bare:
             if grads and total is None:
                 total = grads
             elif grads and total is not None:
-                torch._foreach_add_(total, grads)
+                add_each_(total, grads)
         for weight, grad in zip(self.weights, total or [], strict=False):
             weight.grad = grad
 
 
 def expect(network: Network, workload: Workload) -> None:
     """Let a network that compiles what comes often know that these passes do."""
-    network.sizes.update({one.images: OFTEN for step in workload.steps for one in step})
+    network.sizes.update({one.images: COMPILE_AFTER for step in workload.steps for one in step})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from sterad.bench.interleaved import Spread, Turns, interleaved
 from sterad.bench.subject import Scene
-from sterad.experiments.execution import Execution
+from sterad.engine.execution import Execution
 from sterad.methods.replay import Replay
 
 TOGETHER = 20

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from sterad.bench.interleaved import Timings, Turns, interleaved
 from sterad.bench.subject import Scene
-from sterad.experiments.execution import Execution
+from sterad.engine.execution import Execution
 from sterad.methods.fixed_directions import FixedDirections
 from sterad.methods.replay import Replay
 from sterad.streams import Batch
@@ -23,7 +23,7 @@ def stage_timings(scene: Scene, method: str, execution: Execution, turns: Turns)
     assert isinstance(learner, FixedDirections)
     batch = scene.batch(seed=1)
     joined = Batch.joined(learner.memory.sample(learner.config.memory_batch), batch)
-    placed = learner.place(joined.x)
+    placed = learner.engine.to_device(joined.x)
     large = Scene(image_size=64, memory=10_000, encoder="flatten")
     many, some = large.after(100_000, execution), large.batch(seed=1)
 
@@ -57,8 +57,8 @@ class Inside:
         self.loss: list[float] = []
         self.optimiser: list[float] = []
         self.began = self.spent = 0.0
-        learner.optimiser.register_step_pre_hook(self.sets_out)
-        learner.optimiser.register_step_post_hook(self.has_stepped)
+        learner.engine.optimizer.register_step_pre_hook(self.sets_out)
+        learner.engine.optimizer.register_step_post_hook(self.has_stepped)
         setattr(learner, "objective", self.watched)  # noqa: B010 - a method, for mypy not to be set
 
     def watched(self, z: Tensor, *rest: Any) -> Tensor:

@@ -9,8 +9,9 @@ from sterad.bench.bare import Bare, expect
 from sterad.bench.interleaved import Spread, Turns, interleaved
 from sterad.bench.subject import Scene
 from sterad.bench.workload import workload_of
-from sterad.experiments.execution import Execution, cores
+from sterad.engine.execution import Execution
 from sterad.methods.replay import Replay
+from sterad.threads import cores
 
 HEATS = Turns(rounds=4, seconds=2.0)
 """In which the ways of the bare network find the fastest, the only one to go beside the step."""
@@ -53,7 +54,7 @@ def _cost(scene: Scene, method: str, execution: Execution, turns: Turns) -> Step
     learner.network.sizes.clear()
     workload = workload_of(act)
     most = max(one.images for step in workload.steps for one in step)
-    images = learner.place(scene.batch(most).x)
+    images = learner.engine.to_device(scene.batch(most).x)
     bare, threads = Bare(learner.network, learner.config, workload, images), cores()
     ways: dict[str, Callable[[], object]] = {"in turn": bare.in_turn}
     if threads > 1 and max(map(len, workload.steps)) > 1:

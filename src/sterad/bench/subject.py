@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import torch
 
-from sterad.experiments.execution import Execution
-from sterad.methods import METHODS, Learner, Problem
+from sterad.engine.execution import Execution
+from sterad.methods import METHODS, Learner, Problem, build_learner
 from sterad.methods.from_scratch import FromScratch
 from sterad.methods.replay import Replay
 from sterad.streams import Batch
@@ -47,8 +47,6 @@ class Scene:
 
     def learner(self, method: str, execution: Execution) -> Learner:
         """Return a method that has met one large batch."""
-        settled = self.settled(execution)
-        settled.apply()
         problem = Problem(
             input_shape=self.input_shape,
             classes=self.classes,
@@ -56,14 +54,10 @@ class Scene:
             flip=True,
             encoder=self.encoder,
             width=self.width,
-            device=settled.device,
-            channels_last=settled.memory_format == "channels_last",
-            view_threads=settled.view_threads or 1,
-            precision=settled.precision or "float32",
-            compile=bool(settled.compile),
+            execution=execution,
         )
-        kind = METHODS[method]
-        learner = kind(kind.Config(), problem)
+        learner = build_learner(method, METHODS[method].Config(), problem, STEPS)
+        learner.problem.execution.apply()
         learner.observe(self.batch(FILLED))
         return learner
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from sterad.errors import SteradError
-from sterad.waiting import wait_briefly
+from sterad.threads import set_wait_policy
 
 COMMANDS = ("list", "train", "study", "search", "report", "verify", "data", "stream", "bench")
 USAGE = """\
@@ -31,7 +31,7 @@ sterad: online continual learning with laws on the unit sphere
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return 0, or 2 after a sentence about what the user can mend."""
-    wait_briefly(os.environ)
+    set_wait_policy(os.environ)
     # Not list(...): once imported, the command of that name stands in this module's namespace.
     arguments = [*(sys.argv[1:] if argv is None else argv)]
     if not arguments or arguments[0] in ("-h", "--help"):

@@ -21,7 +21,7 @@ from sterad.bench.steps import StepCost, step_costs
 from sterad.bench.subject import Scene
 from sterad.cli.options import positional, read
 from sterad.data.progress import progress
-from sterad.experiments.execution import Execution, Precision
+from sterad.engine.execution import Execution, Precision
 from sterad.experiments.provenance import provenance
 from sterad.methods import METHODS
 from sterad.validation import Range

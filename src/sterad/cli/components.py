@@ -8,9 +8,9 @@ from typing import Any
 from sterad.cli.help import print_help
 from sterad.cli.options import HELP, placed_words, sort_words, typed_values, unknown_option
 from sterad.data import DATASETS
+from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import Protocol, RunConfig
-from sterad.experiments.execution import Execution
 from sterad.experiments.launchers import LAUNCHERS
 from sterad.experiments.toml_file import read_toml
 from sterad.experiments.tuned import tuned_values

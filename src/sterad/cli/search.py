@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from sterad.cli.components import Request, request
 from sterad.cli.search_view import SearchView, print_best, shown
 from sterad.cli.train import OutputOptions
+from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import Protocol, RunConfig
-from sterad.experiments.execution import Execution, cores
 from sterad.experiments.launchers import Job, Local, check_data
 from sterad.experiments.provenance import provenance
 from sterad.experiments.search.best import write_best
 from sterad.experiments.search.plan import SearchPlan
 from sterad.experiments.search.space import read_space
+from sterad.threads import cores
 from sterad.validation import Count, Seed, names_of
 
 if TYPE_CHECKING:

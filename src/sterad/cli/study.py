@@ -10,9 +10,9 @@ from rich.console import Console
 from sterad.cli.components import request
 from sterad.cli.options import positional
 from sterad.cli.study_view import spoken, study_view
+from sterad.engine.execution import Execution
 from sterad.experiments.config import earlier_versions
 from sterad.experiments.cost import estimate
-from sterad.experiments.execution import Execution
 from sterad.experiments.launchers import Job, Launcher, Local, check_data
 from sterad.experiments.study import Study
 from sterad.report.tables import terminal_table

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sterad.cli.components import request
+from sterad.engine.execution import Execution
 from sterad.experiments.config import Protocol, earlier_versions
-from sterad.experiments.execution import Execution
 from sterad.experiments.launchers import Job
 from sterad.results.record import METRICS, RunRecord
 from sterad.results.run_directory import RunDirectory

@@ -2,28 +2,24 @@
 
 from sterad.encoders.encoder import ENCODERS, Encoder
 from sterad.encoders.flatten import Flatten
-from sterad.encoders.folding import folded
 from sterad.encoders.growth import carry_over, grow
 from sterad.encoders.heads import make_head
 from sterad.encoders.mlp import MLP
-from sterad.encoders.network import NARROW, Network, build_network
-from sterad.encoders.passes import Passes
+from sterad.encoders.network import MIN_CHANNELS_LAST_WIDTH, Network, build_network
 from sterad.encoders.preact_resnet import PreactivationResNet18
 from sterad.encoders.resnet import ResNet18
 
 __all__ = [
     "ENCODERS",
+    "MIN_CHANNELS_LAST_WIDTH",
     "MLP",
-    "NARROW",
     "Encoder",
     "Flatten",
     "Network",
-    "Passes",
     "PreactivationResNet18",
     "ResNet18",
     "build_network",
     "carry_over",
-    "folded",
     "grow",
     "make_head",
 ]

@@ -9,12 +9,14 @@ from sterad.errors import SteradError
 from sterad.registry import Registry
 
 SMALLEST_SIDE = 8
+Folds = tuple[tuple[str, str], ...]
+"""Names of convolutions and of the normalizations after them; `shortcut.0` lies in `shortcut`."""
 
 
 class Encoder(nn.Module, ABC):
     """A module from images (n, c, s, s), or vectors (n, d), to features (n, `features`).
 
-    Layers that may be joined for answers are named in `folds`, see `folding`; none need be.
+    Layers that may be folded for evaluation are named in `folds`, see `engine.folding`.
     """
 
     features: int

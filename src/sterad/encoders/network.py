@@ -12,14 +12,15 @@ from sterad.encoders.encoder import ENCODERS, Encoder
 from sterad.encoders.heads import last_layer, make_head
 from sterad.errors import SteradError
 from sterad.seeds import lent
+from sterad.torch_private import is_compiled, uncompiled
 
-NARROW = 16
+MIN_CHANNELS_LAST_WIDTH = 16
 """Width below which channels stay first: the gradient of a 1 × 1 convolution with stride 2,
 channels last, writes beyond its memory for fewer than 8 channels with AVX2 and fewer than 16 with
 AVX-512, https://github.com/uxlfoundation/oneDNN/issues/6035 (torch 2.13)."""
-OFTEN = 32
+COMPILE_AFTER = 32
 """Passes of one number of images after which the encoder is compiled for that number."""
-NUMBERS = 256
+RECOMPILE_LIMIT = 256
 """Numbers of images, widths and modes that one process compiles encoders for; torch stops at 8."""
 
 
@@ -69,7 +70,7 @@ class Network(nn.Module):
         """
         known = inspect.signature(torch.compile).parameters
         # Beyond its limit torch goes on without compiling, and bits would hang on what came before.
-        limit = {"recompile_limit": NUMBERS} if "recompile_limit" in known else {}
+        limit = {"recompile_limit": RECOMPILE_LIMIT} if "recompile_limit" in known else {}
         self.encoder.compile(dynamic=False, **limit)
 
     @property
@@ -80,7 +81,7 @@ class Network(nn.Module):
     @property
     def compiles(self) -> bool:
         """Whether `compile_encoder` was called; a copy forgets it."""
-        return self.encoder._compiled_call_impl is not None
+        return is_compiled(self.encoder)
 
     def _encoded(self, x: Tensor) -> Tensor:
         encode = self._encoder(x)
@@ -92,12 +93,12 @@ class Network(nn.Module):
 
     def _encoder(self, x: Tensor) -> Callable[[Tensor], Tensor]:
         """Return the encoder, compiled if such passes come often."""
-        plain: Callable[[Tensor], Tensor] = self.encoder._call_impl
+        plain = uncompiled(self.encoder)
         if not (self.compiles and self.training):
             return plain
         if self.counts:
             self.sizes[len(x)] += 1
-        return self.encoder if self.sizes[len(x)] >= OFTEN else plain
+        return self.encoder if self.sizes[len(x)] >= COMPILE_AFTER else plain
 
 
 def to_sphere(x: Tensor) -> Tensor:

@@ -10,8 +10,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sterad.encoders.encoder import ENCODERS, Encoder, check_image, check_width
-from sterad.encoders.folding import Folds
+from sterad.encoders.encoder import ENCODERS, Encoder, Folds, check_image, check_width
 from sterad.encoders.norm import BatchNorm
 
 POOL = 4

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
-from sterad.experiments.execution import Execution
 from sterad.experiments.session import Session
 from sterad.labels import LabelIndex
-from sterad.methods import METHODS, Problem
+from sterad.methods import Problem, build_learner
 from sterad.results.record import Moment, StreamFacts
 from sterad.streams import Batch
 from sterad.streams.live import LiveStream
@@ -33,7 +33,6 @@ class LiveSession(Session):
         shape = tuple(first.x.shape[1:])
         protocol = config.protocol
         width = protocol.width or config.dataset.fields.defaults().width
-        settled = execution.settled(shape, width)
         problem = Problem(
             input_shape=shape,
             classes=None,
@@ -41,13 +40,9 @@ class LiveSession(Session):
             encoder=protocol.encoder if len(shape) == 3 else "mlp",
             width=width,
             seed=protocol.seed,
-            device=execution.device,
-            channels_last=execution.memory_format == "channels_last",
-            view_threads=settled.view_threads or 1,
-            precision=settled.precision or "float32",
-            compile=bool(settled.compile),
+            execution=execution,
         )
-        self.learner = METHODS[config.method.name](config.method.fields, problem)
+        self.learner = build_learner(config.method.name, config.method.fields, problem)
         self.feed, self.waiting = feed, [first]
         self.stretch: int = config.stream.fields.stretch
         self.test_then_train, self.boundary_steps = True, frozenset()

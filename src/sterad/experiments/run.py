@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from sterad.data import held_out
+from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.evaluation import metrics
 from sterad.experiments.checkpoint import load_checkpoint, save_checkpoint
 from sterad.experiments.config import RunConfig
-from sterad.experiments.execution import Execution
 from sterad.experiments.live import prepare_live
 from sterad.experiments.pace import Pace
 from sterad.experiments.provenance import provenance
 from sterad.experiments.session import Session
-from sterad.methods import METHODS, Learner, Problem
+from sterad.methods import Problem, build_learner
 from sterad.results.record import Moment, RunRecord, SpherePicture
 from sterad.results.run_directory import RunDirectory
 from sterad.sinks import JsonLines, Sink
@@ -67,8 +67,7 @@ def run(
         execution = build(Execution, {"view_threads": 1} | kept["execution"])
     execution = execution or Execution.chosen()
     session = _prepared(config, execution, feed)  # what is refused here leaves no trace on disk
-    problem = session.learner.problem
-    execution = execution.settled(problem.input_shape, problem.width, session.total_steps)
+    execution = session.learner.problem.execution
     execution.apply()
     with place.locked():
         if (finished := place.read_record()) is not None:
@@ -110,7 +109,6 @@ def prepare(config: RunConfig, execution: Execution) -> Session:
     if width is None:
         width = config.dataset.fields.defaults().width
     stream: Stream = config.stream.fields.open(dataset, config.protocol.seed)
-    settled = execution.settled(dataset.input_shape, width, len(stream))
     problem = Problem(
         input_shape=dataset.input_shape,
         classes=dataset.classes,
@@ -119,14 +117,10 @@ def prepare(config: RunConfig, execution: Execution) -> Session:
         encoder=config.protocol.encoder,
         width=width,
         seed=config.protocol.seed,
-        device=execution.device,
         announced=bool(stream.boundary_steps),
-        channels_last=execution.memory_format == "channels_last",
-        view_threads=settled.view_threads or 1,
-        precision=settled.precision or "float32",
-        compile=bool(settled.compile),
+        execution=execution,
     )
-    learner: Learner = METHODS[config.method.name](config.method.fields, problem)
+    learner = build_learner(config.method.name, config.method.fields, problem, len(stream))
     protocol = config.protocol
     session = Session(learner, stream, protocol.anytime, protocol.test_then_train)
     session.data_digest = whole.digest

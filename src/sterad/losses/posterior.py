@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from sterad.devices import to_device
 from sterad.errors import SteradError
-from sterad.placing import placed
 
 Kernel = Callable[[Tensor], Tensor]
 """A log-density relative to the uniform law as a function of the cosine."""
@@ -48,7 +48,7 @@ def posterior_loss(
     True
     """
     classes, targets = _targets(labels, classes, _directions(z, directions))
-    classes, targets = placed(classes, z.device), placed(targets, z.device)
+    classes, targets = to_device(classes, z.device), to_device(targets, z.device)
     if directions is None:
         cosines = z.index_select(1, classes)
     else:
@@ -73,7 +73,7 @@ def posterior_loss_of_scores(
     """
     columns = scores.shape[1], "scores have", "a column for every class"
     classes, targets = _targets(labels, classes, columns)
-    classes, targets = placed(classes, scores.device), placed(targets, scores.device)
+    classes, targets = to_device(classes, scores.device), to_device(targets, scores.device)
     return _cross_entropy(scores.index_select(1, classes), targets, log_priors, reduction)
 
 
@@ -93,7 +93,7 @@ def likelihood_loss(
     -15.86778
     """
     _require(labels.cpu().numpy(), _directions(z, directions))
-    labels = placed(labels, z.device)
+    labels = to_device(labels, z.device)
     if directions is None:
         cosines = z.gather(1, labels.unsqueeze(1)).squeeze(1)
     else:
@@ -152,5 +152,5 @@ def _cross_entropy(
     scores: Tensor, targets: Tensor, log_priors: Tensor | None, reduction: Reduction
 ) -> Tensor:
     if log_priors is not None:
-        scores = scores + placed(log_priors, scores.device)
+        scores = scores + to_device(log_priors, scores.device)
     return cross_entropy(scores, targets, reduction=reduction)

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from sterad.devices import to_device
 from sterad.errors import SteradError
-from sterad.placing import placed
 from sterad.streams import Batch
 from sterad.streams.pixels import to_bytes, to_unit
 
@@ -59,16 +59,16 @@ class Columns:
         for name, values in _named(batch).items():
             place = values.device if name in batch.extra else torch.device("cpu")
             column = self._columns[name] = self._columns[name].to(place)
-            rows = values.detach().index_select(0, placed(chosen, values.device)).to(place)
+            rows = values.detach().index_select(0, to_device(chosen, values.device)).to(place)
             stored = to_bytes(rows) if rows.dtype != column.dtype else rows
-            column.index_copy_(0, placed(slots, place), stored)
+            column.index_copy_(0, to_device(slots, place), stored)
 
     def read(self, slots: Tensor) -> Batch:
         """Return the samples in `slots`; without any column yet, an empty batch."""
         if not self._columns:
             return Batch(torch.empty(0), torch.empty(0, dtype=torch.int64))
         rows = {
-            name: column.index_select(0, placed(slots, column.device))
+            name: column.index_select(0, to_device(slots, column.device))
             for name, column in self._columns.items()
         }
         return Batch(to_unit(rows.pop("x")), rows.pop("y"), rows)

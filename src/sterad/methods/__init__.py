@@ -4,11 +4,19 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from sterad.methods.boundaries import BoundaryConfig
-from sterad.methods.learner import METHODS, Learner
+from sterad.methods.learner import METHODS, Learner, build_learner
 from sterad.methods.problem import Problem
 from sterad.methods.replay import Replay, ReplayConfig
 
-__all__ = ["METHODS", "BoundaryConfig", "Learner", "Problem", "Replay", "ReplayConfig"]
+__all__ = [
+    "METHODS",
+    "BoundaryConfig",
+    "Learner",
+    "Problem",
+    "Replay",
+    "ReplayConfig",
+    "build_learner",
+]
 
 for _module in iter_modules(__path__, "sterad.methods."):
     import_module(_module.name)

@@ -63,21 +63,13 @@ class AGEM(Replay):
         """Move against the projected gradient of `loss`."""
         if self.reference is None:
             return super().step(loss)
-        parameters = [one for one in self.network.parameters() if one.requires_grad]
-        reference = self.gradients(self.reference, parameters)
-        gradient = self.gradients(loss, parameters)
-        for parameter, along in zip(parameters, projected(gradient, reference), strict=True):
+        reference = self.engine.gradients(self.reference)
+        gradient = self.engine.gradients(loss)
+        along_each = projected(gradient, reference)
+        for parameter, along in zip(self.engine.trainable, along_each, strict=True):
             parameter.grad = along
         self.reference = None
         self.descend()
-
-    def gradients(self, loss: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
-        """Return the gradients of the scaled loss, zeros for weights that it does not reach."""
-        found = torch.autograd.grad(self.scaler.scale(loss), parameters, allow_unused=True)
-        return [
-            torch.zeros_like(parameter) if gradient is None else gradient
-            for parameter, gradient in zip(parameters, found, strict=True)
-        ]
 
 
 def projected(gradient: Sequence[Tensor], reference: Sequence[Tensor]) -> Sequence[Tensor]:

@@ -1,10 +1,8 @@
 """Answering: how a network and a memory give answers, whatever the network was trained with."""
 
 import hashlib
-import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -13,17 +11,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.classifiers import CLASSIFIERS, Classifier
-from sterad.encoders import Network, Passes, folded
-from sterad.encoders.folding import Room
+from sterad.encoders import Network
+from sterad.engine import Engine
 from sterad.errors import SteradError
 from sterad.memory import Memory
 from sterad.methods.learner import Learner, check_inputs
 from sterad.methods.problem import Problem
 
-CHUNK = 50
-"""Images that go through the network at a time: with more, the maps between two layers are too
-large for the processor's cache; with fewer, layers wait for each other."""
-_MODE_LOCK = threading.Lock()
 Encoded = list[tuple[Tensor, Tensor]]
 """Raw features and labels."""
 
@@ -31,9 +25,8 @@ Encoded = list[tuple[Tensor, Tensor]]
 class Answering(Learner):
     """A learner with a network, a memory and a classifier on top of both."""
 
-    network: Network
+    engine: Engine
     memory: Memory
-    passes: Passes
     instant: ClassVar[str | None] = "head"
     """What the classifier that needs no fitting is called; None if no output stands for a class."""
     fitted: Classifier | None = None
@@ -43,19 +36,16 @@ class Answering(Learner):
         super().__init__(config, problem)
         self._encoded: tuple[bytes, Encoded] | None = None
         """The memory as it was last encoded, after the digest of all that this depends on."""
-        self._room: Room = {}
-        self._evaluations = 0
-        """Evaluations under way, in this thread or others; the last one restores the mode."""
-        self._mode = True
+
+    @property
+    def network(self) -> Network:
+        """The network that learns."""
+        return self.engine.network
 
     @property
     @abstractmethod
     def classifier(self) -> str:
         """Name of the classifier that answers."""
-
-    @abstractmethod
-    def place(self, x: Tensor) -> Tensor:
-        """Bring a tensor to the network's device, and images to its memory format."""
 
     def answering_network(self) -> Network:
         """Return the network that answers: the one that learns, unless a teacher does."""
@@ -75,30 +65,6 @@ class Answering(Learner):
                 f"method keeps nothing: use {self.instant!r}"
             )
 
-    @contextmanager
-    def answering(self) -> Iterator[Network]:
-        """Lend the answering network, folded, in evaluation mode without graphs.
-
-        It is folded anew each time, which takes as long as the answers to one or two images: so
-        weights that change unseen, through `.data` say, cannot make an answer stale.
-        """
-        network = self.answering_network()
-        room, self._room = self._room, {}  # concurrent callers get their own buffers
-        with _MODE_LOCK:
-            if self._evaluations == 0:
-                self._mode = self.network.training
-            self._evaluations += 1
-            network.eval()
-        try:
-            with torch.inference_mode():
-                yield folded(network, room)
-        finally:
-            self._room = room
-            with _MODE_LOCK:
-                self._evaluations -= 1
-                if self._evaluations == 0:
-                    self.network.train(self._mode)
-
     def decide(self, p: Tensor) -> Tensor:
         """Return scores of the seen classes from raw head outputs p: (n, outputs)."""
         return p[:, self.seen]
@@ -114,19 +80,9 @@ class Answering(Learner):
         return self.ask(x, lambda network, some: self.decide(network(some).cpu())), self.seen
 
     def ask(self, x: Tensor, answer: Callable[[Network, Tensor], Tensor]) -> Tensor:
-        """Return the answers to x: (n, ...), each given to a chunk of placed images."""
+        """Return `answer(network, x)` of the network that answers, for x: (n, ...)."""
         check_inputs(x, self.problem)
-        with self.answering() as network:
-            return self.in_chunks(lambda some: answer(network, some), x)
-
-    def in_chunks(self, answer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        """Return the answers to chunks of placed images, without graphs, side by side."""
-
-        def alone(some: Tensor) -> Tensor:
-            with torch.inference_mode():  # each thread has a switch of its own
-                return answer(self.place(some))
-
-        return torch.cat(self.passes.map(alone, x.split(CHUNK)))
+        return self.engine.evaluate(answer, x, self.answering_network())
 
     def remembered(self) -> Encoded:
         """Return raw features and labels of everything in memory, in storage order.
@@ -135,7 +91,7 @@ class Answering(Learner):
         """
         if len(self.memory) == 0:
             raise SteradError("nothing is remembered yet: observe a batch before asking")
-        with self.answering() as network:
+        with self.engine.evaluation(self.answering_network()) as network:
             kept = chain.from_iterable((one.x, one.y) for one in self.memory.everything())
             key = _digest(chain(network.parameters(), network.buffers(), kept))
             if self._encoded is None or self._encoded[0] != key:
@@ -143,8 +99,8 @@ class Answering(Learner):
                     key,
                     [
                         (
-                            self.in_chunks(network.features, one.x),
-                            self.place(one.y),
+                            self.engine.in_chunks(network.features, one.x),
+                            self.engine.to_device(one.y),
                         )
                         for one in self.memory.everything()
                     ],

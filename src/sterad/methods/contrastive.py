@@ -49,7 +49,7 @@ class Contrastive(Replay):
     ) -> Tensor:
         """Return the contrastive loss of z: (n, d) unit rows."""
         return supervised_contrastive_loss(
-            z, self.place(labels), self.config.temperature, reduction
+            z, self.engine.to_device(labels), self.config.temperature, reduction
         )
 
     def distance(self, taught: Tensor, learnt: Tensor) -> Tensor:

@@ -30,7 +30,6 @@ from sterad.errors import SteradError
 from sterad.losses.dual_view import dual_view_loss
 from sterad.methods.interference import most_interfered
 from sterad.methods.learner import METHODS
-from sterad.methods.optimisers import drop_gradients
 from sterad.methods.replay import Replay, ReplayConfig
 from sterad.seeds import lent
 from sterad.streams import Batch
@@ -74,20 +73,20 @@ class DVC(Replay):
         with lent(self.rng["network"]):
             self.qnet = PairClassifier(network.outputs)
         network.add_module("qnet", self.qnet)
-        return network.to(self.problem.device)
+        return network
 
     def retrieve(self, batch: Batch) -> Batch:
         """Leave the gradient of the stream batch, and return what a step against it harms most."""
-        drop_gradients(self.optimiser)
+        self.engine.drop_gradients()
         loss = self.consistency(batch)
-        self.scaler.scale(loss).backward()
+        self.engine.backward(loss)
         self.streamed = loss.detach()
         drawn, places = self.memory.sample(self.config.candidates), self.config.memory_batch
         if len(drawn) <= places:
             return drawn
         self.images += 2 * len(drawn)
-        x, y = self.place(drawn.x), self.place(drawn.y)
-        lr = self.config.lr / self.scaler.get_scale()
+        x, y = self.engine.to_device(drawn.x), self.engine.to_device(drawn.y)
+        lr = self.config.lr / self.engine.scaler.get_scale()
         chosen = most_interfered(self.network, x, y, lr, places)
         return Batch(x[chosen], y[chosen])
 
@@ -97,20 +96,21 @@ class DVC(Replay):
 
     def consistency(self, batch: Batch) -> Tensor:
         """Return the loss of the pairs of a batch."""
-        x = self.place(batch.x)
+        x = self.engine.to_device(batch.x)
         first, second = self.forward(torch.cat([x, self.view(x)])).chunk(2)
         both = self.qnet(first, second)
-        return dual_view_loss(first, second, both, self.place(batch.y), self.config.consistency)
+        labels = self.engine.to_device(batch.y)
+        return dual_view_loss(first, second, both, labels, self.config.consistency)
 
     def step(self, loss: Tensor) -> None:
         """Add the gradient of the retrieved pairs to that of the stream's, then move."""
         if loss.requires_grad:
-            self.scaler.scale(loss).backward()
+            self.engine.backward(loss)
         self.descend()
 
     def widen(self, outputs: int) -> None:
         """Grow the head and the QNet."""
         super().widen(outputs)
-        carry_over(self.optimiser, self.qnet.widen(outputs, self.rng["network"]))
+        carry_over(self.engine.optimizer, self.qnet.widen(outputs, self.rng["network"]))
         if self.teacher is not None:
             self.teacher.network.add_module("qnet", deepcopy(self.qnet).requires_grad_(False))

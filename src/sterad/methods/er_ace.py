@@ -46,7 +46,7 @@ class ERACE(Replay):
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the sum of both mean losses; the memory's is missing while it is empty."""
         logits, labels = self.outputs(batch)
-        loss = asymmetric_cross_entropy(logits, labels, self.place(self.seen))
+        loss = asymmetric_cross_entropy(logits, labels, self.engine.to_device(self.seen))
         if len(retrieved):
             loss = loss + F.cross_entropy(*self.outputs(retrieved))
         return loss

@@ -94,7 +94,7 @@ class FixedDirections(HeadRetraining):
         """Return the loss of z: (n, d) unit rows."""
         means, log_density = None, self.log_density
         if (form := MOVING.get(self.config.directions)) is not None:
-            means = moving_means(z, self.place(labels), self.network.outputs, form)
+            means = moving_means(z, self.engine.to_device(labels), self.network.outputs, form)
         if self.config.objective == "likelihood":
             return likelihood_loss(z, labels, log_density, means, reduction)
         classes = self.seen if self.config.norm_all else None

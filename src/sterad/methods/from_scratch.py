@@ -85,11 +85,9 @@ class FromScratch(Replay):
         self.trained_after, seed = None, self.problem.seed
         purposes = ("network", "views", "order")
         self.rng = {name: generator(seed, f"{name} {self.samples}") for name in purposes}
-        self.network = self.make_network()
-        self.scaler = self.make_scaler()  # of an earlier training it would remember the scale
-        self.optimiser = self.make_optimiser()
+        self.engine = self.make_engine()  # an earlier one's scaler would remember its scale
         for epoch in range(self.config.epochs):
-            for group in self.optimiser.param_groups:
+            for group in self.engine.optimizer.param_groups:
                 group["lr"] = self.rate(epoch)
             for slots in self.shuffled():
                 self.learn(slots)
@@ -110,7 +108,7 @@ class FromScratch(Replay):
         return F.cross_entropy(*self.outputs(Batch.joined(retrieved, batch)))
 
     def forward(self, x: Tensor, unit: bool = False) -> Tensor:
-        """Push placed images through the network in a consolidation and count them."""
+        """Push images on the device through the network in a consolidation and count them."""
         self.consolidation_images += len(x)
         out: Tensor = self.network(x, unit=unit)
         return out

@@ -13,7 +13,7 @@ from sterad.encoders import Network
 
 @torch.no_grad()
 def most_interfered(network: Network, x: Tensor, y: Tensor, lr: float, n: int) -> Tensor:
-    """Return the positions of n of the placed images x, worst first, labels y: (len(x),).
+    """Return the positions of n of the images on the device x, worst first, labels y: (len(x),).
 
     The step is the plain one against the gradients that the parameters have now, lr times each. It
     is taken on the way and not in place: neither weights nor gradients change. BatchNorm uses its

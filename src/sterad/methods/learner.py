@@ -1,7 +1,7 @@
 """Learner: the protocol of every method. It observes a batch once, and later it answers."""
 
 from abc import ABC, abstractmethod
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -99,6 +99,18 @@ class Learner(ABC):
         if new:
             self.seen = torch.tensor(sorted(known | new))
         return bool(new)
+
+
+def build_learner(
+    method: str | type[Learner], config: Any, problem: Problem, steps: int | None = None
+) -> Learner:
+    """Return a learner, by its name or class, with whatever the execution leaves open chosen.
+
+    steps: batches of the stream, if it has a known end.
+    """
+    cls = METHODS[method] if isinstance(method, str) else method
+    execution = problem.execution.settled(problem.input_shape, problem.width, steps)
+    return cls(config, replace(problem, execution=execution))
 
 
 def check_batch(batch: Batch, problem: Problem) -> None:

@@ -82,7 +82,7 @@ class OCM(Replay):
         wide = network.encoder.features
         with lent(self.rng["network"]):
             network.representation = nn.Linear(wide, min(self.config.projection, wide))
-        return network.to(self.problem.device)
+        return network
 
     def end_task(self) -> None:
         """Take a snapshot: a teacher that never follows."""
@@ -100,11 +100,12 @@ class OCM(Replay):
             return paired_loss(stream, kinds, T) + F.cross_entropy(*self.outputs(batch))
         (stream, _), (memory, u) = self.similarities(batch, retrieved)
         information = paired_loss(stream, kinds, T)
-        kinds, x = self.kinds(retrieved), self.place(retrieved.x)
+        kinds, x = self.kinds(retrieved), self.engine.to_device(retrieved.x)
         _, before = self.represented(self.snapshot.network, sixteenfold(x))
         information = information + alike_loss(memory, kinds.repeat(2), T)
         information = information + alike_loss(u[: len(before)] @ before.T, kinds, T)
-        return information + self.classification(x, self.place(retrieved.y), self.snapshot)
+        labels = self.engine.to_device(retrieved.y)
+        return information + self.classification(x, labels, self.snapshot)
 
     def classification(self, x: Tensor, labels: Tensor, snapshot: Teacher) -> Tensor:
         """Return the cross-entropy of a view of the memory and its distance to the snapshot."""
@@ -117,11 +118,11 @@ class OCM(Replay):
     def kinds(self, batch: Batch) -> Tensor:
         """Return the labels of the rotated variants: no two classes or rotations have the same."""
         rotation = torch.arange(FOLD).repeat_interleave(len(batch))
-        return self.place(FOLD * batch.y.repeat(FOLD) + rotation)
+        return self.engine.to_device(FOLD * batch.y.repeat(FOLD) + rotation)
 
     def similarities(self, *batches: Batch) -> list[tuple[Tensor, Tensor]]:
         """Return S and u of the variants of each batch and of a view of these, all in one pass."""
-        rotated = [sixteenfold(self.place(batch.x)) for batch in batches]
+        rotated = [sixteenfold(self.engine.to_device(batch.x)) for batch in batches]
         shown = [torch.cat([x, self.view(x)]) for x in rotated]
         f, u = self.represented(self.network, torch.cat(shown))
         sizes = [len(x) for x in shown]
@@ -129,9 +130,9 @@ class OCM(Replay):
         return [(u @ self.slice_of(f, u).T + u @ u.T, u) for f, u in both]
 
     def represented(self, network: Network, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return unit features and unit representations of placed images, and count those."""
+        """Return unit features and unit representations of images, and count those."""
         self.images += len(x)
-        h = network.features(self.place(x))
+        h = network.features(self.engine.to_device(x))
         return to_sphere(h), to_sphere(network.get_submodule("representation")(h))
 
     def slice_of(self, f: Tensor, u: Tensor) -> Tensor:

@@ -68,7 +68,7 @@ class PFC(ER):
         network = super().make_network()
         vertices = regular_simplex(super().first_outputs(), network.outputs)
         network.head = nn.Sequential(network.head, frozen_layer(vertices))
-        return network.to(self.problem.device)
+        return network
 
     def widen(self, outputs: int) -> None:
         """Refuse to grow."""

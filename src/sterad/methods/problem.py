@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from sterad.engine import Execution
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -18,14 +20,7 @@ class Problem:
     encoder: str = "resnet18"
     width: int = 64
     seed: int = 0
-    device: str = "cpu"
     announced: bool = False
     """Whether the stream announces the ends of tasks."""
-    channels_last: bool = True
-    """Memory format of images and convolutions: part of the execution, not of the result's id."""
-    view_threads: int = 1
-    """Views that go through the network side by side: part of the execution as well."""
-    precision: str = "float32"
-    """What the network computes in: part of the execution as well."""
-    compile: bool = False
-    """Whether torch compiles what goes through the encoder often: part of the execution as well."""
+    execution: Execution = Execution()  # noqa: RUF009 - it is frozen
+    """How the network is computed: not part of a run's id."""

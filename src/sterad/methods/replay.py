@@ -4,25 +4,24 @@ Retrieve, then loss, then step, then remember: a method overrides one or two of 
 """
 
 from abc import abstractmethod
-from collections import Counter
-from copy import deepcopy
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
+from torch.optim import Optimizer
 
-from sterad.encoders import NARROW, Network, Passes, build_network, carry_over, grow
+from sterad.encoders import Network, build_network
+from sterad.engine import Engine
 from sterad.errors import SteradError
 from sterad.memory import Memory, Reservoir
 from sterad.methods.answering import Answering
 from sterad.methods.boundaries import BoundaryConfig, TaskCounter
 from sterad.methods.learner import check_batch
-from sterad.methods.optimisers import OptimiserConfig, drop_gradients, make_optimiser
+from sterad.methods.optimisers import OptimiserConfig, make_optimiser
 from sterad.methods.problem import Problem
 from sterad.methods.teacher import Teacher, TeacherConfig, distillation
-from sterad.placing import AS_IT_IS, placed
 from sterad.seeds import generator
 from sterad.streams import Batch, Boundary
 from sterad.validation import BatchSize, Count, Views
@@ -64,10 +63,7 @@ class Replay(Answering):
         super().__init__(config, problem)
         self.check_numbers()
         self.rng = {name: generator(problem.seed, name) for name in ("network", "views")}
-        self.network: Network = self.make_network()
-        self.passes = Passes(problem.view_threads)
-        self.scaler = self.make_scaler()
-        self.optimiser = self.make_optimiser()
+        self.engine = self.make_engine()
         self.recipe = RECIPES[config.recipe](flip=problem.flip)
         self.memory: Memory = self.make_memory()
         self.check_classifier()
@@ -91,46 +87,26 @@ class Replay(Answering):
         """Name of the classifier that answers."""
         return self.config.classifier
 
-    @cached_property
-    def memory_format(self) -> torch.memory_format:
-        """Where the channel of a pixel lies in memory: last where a convolution has it so."""
-        last = any(w.dim() == 4 and not w.is_contiguous() for w in self.network.parameters())
-        return torch.channels_last if last else torch.contiguous_format
-
     def first_outputs(self) -> int:
         """Return the head's width before the first image: one output a declared class."""
         return self.problem.classes or 1
 
+    def make_engine(self) -> Engine:
+        """Return an engine with a fresh network and optimizer."""
+        problem = self.problem
+        return Engine(self.make_network(), problem.width, problem.execution, self.make_optimizer)
+
     def make_network(self) -> Network:
-        """Return a network drawn from the seed, placed on the device."""
+        """Return a network drawn from the seed."""
         outputs = None if self.config.head == "none" else self.first_outputs()
         problem, rng = self.problem, self.rng["network"]
-        network = build_network(
+        return build_network(
             problem.encoder, problem.input_shape, problem.width, self.config.head, outputs, rng
-        ).to(problem.device)
-        if problem.channels_last and problem.width >= NARROW:
-            network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        if any(True for _ in network.encoder.parameters()):  # pixels as they are need no precision
-            network.precision = getattr(torch, problem.precision)
-        # The compiler puts channels last by itself; without convolutions it has nothing to gain.
-        if problem.compile and problem.width >= NARROW and network.convolves:
-            network.compile_encoder()
-        return network
+        )
 
-    def make_scaler(self) -> torch.amp.GradScaler:
-        """Return a scaler of losses, which does nothing but in float16."""
-        device, half = torch.device(self.problem.device).type, self.problem.precision == "float16"
-        return torch.amp.GradScaler(device, enabled=half)
-
-    def make_optimiser(self) -> torch.optim.Optimizer:
-        """Return an optimiser of the network's trainable weights."""
-        weights = [one for one in self.network.parameters() if one.requires_grad]
-        if not weights:
-            raise SteradError(
-                f"nothing can be trained: the encoder {self.problem.encoder!r} has no weights that "
-                f"require gradients and the head is {self.config.head!r}; use head=linear, say"
-            )
-        return make_optimiser(self.config, weights, self.scaler.is_enabled())
+    def make_optimizer(self, weights: list[Parameter], scaled: bool) -> Optimizer:
+        """Return the optimizer that the config names."""
+        return make_optimiser(self.config, weights, scaled)
 
     def make_memory(self) -> Memory:
         """Return an empty memory."""
@@ -160,18 +136,13 @@ class Replay(Answering):
 
     def step(self, loss: Tensor) -> None:
         """Move the weights against the gradient of `loss`, and let the teacher follow."""
-        drop_gradients(self.optimiser)
-        self.scaler.scale(loss).backward()
+        self.engine.drop_gradients()
+        self.engine.backward(loss)
         self.descend()
 
     def descend(self) -> None:
-        """Take a step along the gradients that have been gathered, of a scaled loss."""
-        if self.config.clip is not None:
-            self.scaler.unscale_(self.optimiser)
-            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip)
-        self.scaler.step(self.optimiser)
-        self.scaler.update()
-        drop_gradients(self.optimiser)  # what comes next finds their memory in the caches
+        """Take a step along the gradients that were added up, and let the teacher follow."""
+        self.engine.step(self.config.clip)
         if self.teacher is not None:
             self.teacher.follow(self.network)
 
@@ -199,21 +170,16 @@ class Replay(Answering):
 
     def widen(self, outputs: int) -> None:
         """Grow the head to `outputs`; old rows and their optimiser state stay as they are."""
-        carry_over(self.optimiser, grow(self.network.head, outputs, self.rng["network"]))
+        self.engine.widen(outputs, self.rng["network"])
         if self.teacher is not None:
             self.teacher.widen(self.network)
 
-    def place(self, x: Tensor) -> Tensor:
-        """Bring a tensor to the network's device, and images to its memory format."""
-        images = x.dim() == 4
-        return placed(x, self.problem.device, self.memory_format if images else AS_IT_IS)
-
     def view(self, x: Tensor) -> Tensor:
-        """Return one random view of placed images."""
-        return self.place(self.recipe(x, self.rng["views"]))
+        """Return one random view of images on the device."""
+        return self.engine.to_device(self.recipe(x, self.rng["views"]))
 
     def shown(self, x: Tensor) -> list[Tensor]:
-        """Return the views of placed images and, last, the images; a single view may go alone.
+        """Return the views of images and, last, the images; a single view may go alone.
 
         Inputs that the recipe leaves as they are, vectors say, are shown once.
         """
@@ -223,7 +189,7 @@ class Replay(Answering):
         return views if len(views) == 1 and not self.shows_raw else [*views, x]
 
     def forward(self, x: Tensor, unit: bool = False) -> Tensor:
-        """Push placed images through the network in training and count them."""
+        """Push images on the device through the network in training and count them."""
         self.images += len(x)
         out: Tensor = self.network(x, unit=unit)
         return out
@@ -237,15 +203,15 @@ class Replay(Answering):
         """Return the same of several batches, a pass each: they can go side by side."""
         shown, labels = zip(*map(self.whole, batches), strict=True)
         self.images += sum(map(len, shown))
-        parts = self.passes(self.network, shown).split([*map(len, shown)])
+        parts = self.engine.forward(shown).split([*map(len, shown)])
         return list(zip(parts, labels, strict=True))
 
     def whole(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return everything that is shown of a batch, one view below the other, and its labels."""
-        shown = self.shown(self.place(batch.x))
+        shown = self.shown(self.engine.to_device(batch.x))
         if len(shown) == 1:  # nothing to join: spare the copies
-            return shown[0], self.place(batch.y)
-        return torch.cat(shown), self.place(batch.y.repeat(len(shown)))
+            return shown[0], self.engine.to_device(batch.y)
+        return torch.cat(shown), self.engine.to_device(batch.y.repeat(len(shown)))
 
     def representations(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return unit-length outputs of everything shown, a pass each, and their labels.
@@ -253,15 +219,15 @@ class Replay(Answering):
         Each pass is normalised by its own batch, so they can go side by side. The labels stay on
         the host, where a loss can look which classes there are without waiting for a device.
         """
-        shown = self.shown(self.place(batch.x))
+        shown = self.shown(self.engine.to_device(batch.x))
         self.images += sum(map(len, shown))
-        z = self.passes(self.network, shown, unit=True)
+        z = self.engine.forward(shown, unit=True)
         return z, batch.y.repeat(len(shown))
 
     def lesson(self, teacher: Teacher, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the distance to the teacher on a view of both batches and on both as they are."""
         parts = (retrieved, batch) if len(retrieved) else (batch,)
-        x = torch.cat([self.place(part.x) for part in parts])
+        x = torch.cat([self.engine.to_device(part.x) for part in parts])
         view = self.view(x)
         taught = teacher(view)
         self.images += len(view)
@@ -282,27 +248,23 @@ class Replay(Answering):
 
     def state_dict(self) -> dict[str, Any]:
         """Return weights, optimiser, memory, teacher, tasks and the states of all generators."""
-        return super().state_dict() | {
-            "outputs": self.network.outputs,
-            "network": self.network.state_dict(),
-            "sizes": dict(self.network.sizes),
-            "optimiser": self.optimiser.state_dict(),
-            "memory": self.memory.state_dict(),
-            "rng": {name: rng.get_state() for name, rng in self.rng.items()},
-            "teacher": None if self.teacher is None else self.teacher.network.state_dict(),
-            "tasks": None if self.tasks is None else self.tasks.state_dict(),
-            "scaler": self.scaler.state_dict(),
-        }
+        return (
+            super().state_dict()
+            | self.engine.state_dict()
+            | {
+                "memory": self.memory.state_dict(),
+                "rng": {name: rng.get_state() for name, rng in self.rng.items()},
+                "teacher": None if self.teacher is None else self.teacher.network.state_dict(),
+                "tasks": None if self.tasks is None else self.tasks.state_dict(),
+            }
+        )
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a state, whose head may have grown meanwhile."""
         super().load_state_dict(state)
         if state["outputs"] > self.network.outputs:
             self.widen(state["outputs"])
-        self.network.load_state_dict(state["network"])
-        self.network.sizes = Counter(state.get("sizes", {}))
-        # torch shares these tensors with the state that it loads; the state stays the caller's.
-        self.optimiser.load_state_dict(deepcopy(state["optimiser"]))
+        self.engine.load_state_dict(state)
         self.memory.load_state_dict(state["memory"])
         for name, rng in self.rng.items():
             rng.set_state(state["rng"][name])
@@ -310,5 +272,3 @@ class Replay(Answering):
             self.teacher.network.load_state_dict(state["teacher"])
         if self.tasks is not None:
             self.tasks.load_state_dict(state["tasks"])
-        if state.get("scaler"):  # only what is scaled has a state
-            self.scaler.load_state_dict(state["scaler"])

@@ -50,7 +50,7 @@ class Teacher:
         self.momentum = momentum
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return raw outputs for placed images, without a graph."""
+        """Return raw outputs for images on the device, without a graph."""
         with torch.no_grad():
             out: Tensor = self.network(x)
             return out

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from sterad.torch_private import standard_gamma
+
 
 def gamma(shape: Tensor, generator: torch.Generator | None) -> Tensor:
     """Draw from gamma laws of unit scale, with gradients with respect to `shape`.
@@ -11,7 +13,7 @@ def gamma(shape: Tensor, generator: torch.Generator | None) -> Tensor:
     >>> draws.shape, bool((draws > 0).all())
     (torch.Size([5]), True)
     """
-    return torch._standard_gamma(shape, generator=generator)
+    return standard_gamma(shape, generator)
 
 
 def symmetric_beta(like: Tensor, p: int, generator: torch.Generator | None) -> Tensor:

@@ -11,6 +11,8 @@ from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 from torch import Tensor
 
+from sterad.torch_private import is_transforming
+
 Series = NDArray[np.float64]
 
 MAX_GROWTH = 8.0
@@ -63,7 +65,7 @@ class Polynomial:
     def __call__(self, t: Tensor) -> Tensor:
         """Evaluate at `t`, with a graph."""
         # torch.func and torch.compile see plain operations, which they transform and fuse.
-        if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        if torch.compiler.is_compiling() or is_transforming():
             return self.evaluate(t)
         return cast(Tensor, cast(Any, _Evaluate).apply(t, self))
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from sterad.devices import to_device
 from sterad.errors import SteradError
-from sterad.placing import placed
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +41,8 @@ class Batch:
 
     def to(self, device: str | torch.device) -> "Batch":
         """Return the batch on `device`."""
-        extra = {name: placed(column, device) for name, column in self.extra.items()}
-        return Batch(placed(self.x, device), placed(self.y, device), extra)
+        extra = {name: to_device(column, device) for name, column in self.extra.items()}
+        return Batch(to_device(self.x, device), to_device(self.y, device), extra)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from sterad.data import Dataset
 from sterad.data.synthetic import Synthetic
-from sterad.methods import METHODS, Learner, Problem
+from sterad.engine import Execution
+from sterad.methods import METHODS, Learner, Problem, build_learner
 from sterad.streams import STREAMS, Batch, Stream
 
 CAPACITY = 12
@@ -41,10 +42,11 @@ class _Maker:
 
     def __call__(self, stream: Stream, seed: int = 0, device: str = "cpu") -> Learner:
         announced = bool(stream.boundary_steps)
+        execution = Execution(device, threads=1, precision="float32", view_threads=1, compile=False)
         problem = Problem(
-            (1, 8, 8), 4, CAPACITY, width=2, seed=seed, device=device, announced=announced
+            (1, 8, 8), 4, CAPACITY, width=2, seed=seed, announced=announced, execution=execution
         )
-        return self.cls(self.config, problem)
+        return build_learner(self.cls, self.config, problem)
 
 
 def _dataset() -> Dataset:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from sterad.placing import placed
+from sterad.devices import to_device
 
 
 def draw_chosen(n: int, probability: float, rng: torch.Generator) -> Tensor:
@@ -22,4 +22,4 @@ def choose(x: Tensor, changed: Tensor, chosen: Tensor) -> Tensor:
 
 def per_image(values: Tensor, x: Tensor) -> Tensor:
     """Shape one value per image, (n,), so that it meets x: (n, c, h, w)."""
-    return placed(values.to(x.dtype), x.device).view(-1, 1, 1, 1)
+    return to_device(values.to(x.dtype), x.device).view(-1, 1, 1, 1)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sterad.placing import placed
+from sterad.devices import to_device
 from sterad.views.flip import flip
 
 ATTEMPTS = 10
@@ -64,10 +64,10 @@ def resized_crop(x: Tensor, boxes: Boxes, mirror: Tensor | None = None) -> Tenso
     n, c, h, w = x.shape
     bottom, left, right = boxes.top + boxes.height - 1, boxes.left, boxes.left + boxes.width - 1
     if mirror is not None:
-        mirror = placed(mirror, left.device)
+        mirror = to_device(mirror, left.device)
         left, right = torch.where(mirror, right, left), torch.where(mirror, left, right)
-    rows = interpolation(placed(boxes.top, x.device), placed(bottom, x.device), h, x.dtype)
-    columns = interpolation(placed(left, x.device), placed(right, x.device), w, x.dtype)
+    rows = interpolation(to_device(boxes.top, x.device), to_device(bottom, x.device), h, x.dtype)
+    columns = interpolation(to_device(left, x.device), to_device(right, x.device), w, x.dtype)
     down = torch.bmm(rows, x.permute(0, 2, 3, 1).reshape(n, h, w * c)).view(n, h, w, c)
     across = down.permute(0, 3, 1, 2).reshape(n, c * h, w)
     return torch.bmm(across, columns.transpose(1, 2)).view(n, c, h, w)
@@ -98,7 +98,7 @@ def padded_crop(x: Tensor, offsets: Tensor, pad: int) -> Tensor:
     """
     n, _, h, w = x.shape
     windows = functional.pad(x, (pad, pad, pad, pad)).unfold(2, h, 1).unfold(3, w, 1)
-    down, right = placed(offsets, x.device).unbind(dim=1)
+    down, right = to_device(offsets, x.device).unbind(dim=1)
     return windows[torch.arange(n, device=x.device), :, down, right]
 
 

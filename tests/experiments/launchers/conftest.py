@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from sterad.engine.execution import Execution
 from sterad.experiments.config import RunConfig
-from sterad.experiments.execution import Execution
 from sterad.experiments.launchers import Job, Launcher, Outcome
 from sterad.experiments.run import run
 from sterad.registry import load_plugin

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from sterad.errors import SteradError
-from sterad.experiments.execution import cores
 from sterad.experiments.launchers import LAUNCHERS, Job, Local
+from sterad.threads import cores
 
 
 def alive(process: int) -> bool:

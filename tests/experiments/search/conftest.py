@@ -8,9 +8,9 @@ from typing import Any, Self
 import pytest
 from optuna.trial import FrozenTrial
 
+from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
-from sterad.experiments.execution import Execution
 from sterad.experiments.launchers import Job, Outcome, Watch
 from sterad.experiments.launchers.job import attempted, ended
 from sterad.experiments.search.plan import SearchPlan

@@ -3,8 +3,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from sterad.engine.execution import Execution
 from sterad.errors import SteradError
-from sterad.experiments.execution import Execution
 from sterad.experiments.run import prepare
 from sterad.experiments.search.plan import SearchPlan
 

@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from typing import IO
 
 from sterad.errors import SteradError
-from sterad.experiments.execution import cores
 from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch, ended
+from sterad.threads import cores, set_wait_policy
 from sterad.validation import Count, check_fields
-from sterad.waiting import wait_briefly
 
 RUNS_PER_CORE = 4
 """Runs at a time on each core, at most: more of them only take each other's memory."""
@@ -88,7 +87,7 @@ class Local:
 
 def _start(job: Job) -> _Running:
     environment = dict(os.environ)
-    wait_briefly(environment)  # threads that spin slow down the runs beside them
+    set_wait_policy(environment)  # threads that spin slow down the runs beside them
     complaints = _scratch()
     process = subprocess.Popen(
         [sys.executable, "-m", "sterad.experiments.launchers.worker"],

@@ -16,13 +16,12 @@ from typing import Annotated, Any
 
 import sterad
 from sterad.errors import SteradError
-from sterad.experiments.execution import cores
 from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch
 from sterad.experiments.launchers.parcel import PATIENCE, Parcel, delivered, open_and_run
 from sterad.experiments.provenance import SHIPPED, code
 from sterad.extras import needed
+from sterad.threads import WAIT_POLICY, cores
 from sterad.validation import Count, Range, check_fields
-from sterad.waiting import BRIEFLY
 
 AT_ONCE = 200
 """Runs that are handed over at a time; each of them holds a lock, and so an open file."""
@@ -211,7 +210,7 @@ class _Hand:
 def _luggage() -> dict[str, Any]:
     """Return what the workers are given: this code, and where it is from."""
     package = Path(sterad.__file__).parent
-    environment = BRIEFLY | {SHIPPED: json.dumps(code())}
+    environment = WAIT_POLICY | {SHIPPED: json.dumps(code())}
     return {"py_modules": [str(package)], "env_vars": environment}
 
 

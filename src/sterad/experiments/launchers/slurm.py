@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from sterad.errors import SteradError
-from sterad.experiments.execution import cores
 from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch, attempted
 from sterad.extras import needed
+from sterad.threads import cores
 from sterad.validation import Count, Positive, Range, check_fields
 
 LARGEST = 1000

@@ -1,12 +1,12 @@
-"""Folding: a network for answers, in which convolutions do the work of the BatchNorm after them.
+"""Folding: a network for evaluation, in which convolutions do the work of the BatchNorm after them.
 
 In evaluation mode BatchNorm is s x + b for each channel, with s = γ / √(variance + ε) and
 b = β - s · mean: a convolution with the weights s W and the bias b gives it at once.
 
 Which normalisation follows which convolution is not guessed: a class of modules says so of its own
 layers in `folds`, pairs of their names, and promises that the output of the one goes to the other
-and nowhere else. It does not speak for its subclasses, which may use the layers otherwise. Layers
-of which nobody speaks, and pairs that are more than they seem, are used as they are.
+and nowhere else. This does not hold for its subclasses, which may use the layers otherwise. Layers
+that are not declared, or that have hooks, are not folded.
 """
 
 from copy import copy
@@ -18,37 +18,35 @@ from torch.nn import Parameter
 
 from sterad.encoders.norm import BatchNorm
 
-Folds = tuple[tuple[str, str], ...]
-"""Names of convolutions and of the normalisations after them; `shortcut.0` lies in `shortcut`."""
-Room = dict[str, Tensor]
+WeightBuffers = dict[str, Tensor]
 """Memory for folded weights, by the path of their layer."""
 
 Module = TypeVar("Module", bound=nn.Module)
 
 
 @torch.inference_mode()
-def folded(network: Module, room: Room | None = None) -> Module:
-    """Return a network that answers as `network` in evaluation mode does, but for rounding.
+def folded(network: Module, buffers: WeightBuffers | None = None) -> Module:
+    """Return a network that computes what `network` in evaluation mode does, but for rounding.
 
     It shares with `network` all that is not folded, and does not follow the rest: fold again after
-    a step. Weights are written into `room`, as to get new memory takes longer than to fill it; so a
-    network that was folded into the same room before must not be asked any more.
+    a step. Weights are written into `buffers`, because allocating memory takes longer than filling
+    it; a network that was folded into the same buffers before must not be used any more.
     """
-    room = {} if room is None else room
+    buffers = {} if buffers is None else buffers
     layers = dict(network.named_modules(remove_duplicate=False))
     new: dict[str, nn.Module] = {}
     nothing = nn.Identity()
     for path, module in layers.items():
         for pair in vars(type(module)).get("folds", ()):
             first, second = (f"{path}.{name}".removeprefix(".") for name in pair)
-            joined = _joined(layers.get(first), layers.get(second), room, first)
+            joined = _joined(layers.get(first), layers.get(second), buffers, first)
             if joined is not None:
                 new |= {first: joined, second: nothing}
     return _with(new, network)
 
 
 def _joined(
-    conv: nn.Module | None, norm: nn.Module | None, room: Room, path: str
+    conv: nn.Module | None, norm: nn.Module | None, buffers: WeightBuffers, path: str
 ) -> nn.Conv2d | None:
     """Return one layer for two, or None if they are no plain pair in evaluation mode."""
     if type(conv) is not nn.Conv2d or not isinstance(norm, nn.BatchNorm2d):
@@ -58,14 +56,14 @@ def _joined(
         return None
     if norm.training or mean is None or variance is None:
         return None
-    # These vectors are short, so double precision costs nothing and halves the error of answers.
+    # These vectors are short, so double precision costs nothing and halves the error of outputs.
     scale = (variance.double() + norm.eps).rsqrt()
     scale = scale if norm.weight is None else scale * norm.weight
     shift = -mean if conv.bias is None else conv.bias - mean
     shift = scale * shift if norm.bias is None else scale * shift + norm.bias
-    like, weight = conv.weight, room.get(path)
+    like, weight = conv.weight, buffers.get(path)
     if weight is None or weight.stride() != like.stride() or _kind(weight) != _kind(like):
-        weight = room[path] = torch.empty_like(like)
+        weight = buffers[path] = torch.empty_like(like)
     torch.mul(like, scale.to(like.dtype).view(-1, 1, 1, 1), out=weight)
     joined = copy(conv)
     parts = {"weight": weight, "bias": shift.to(like.dtype)}
@@ -78,7 +76,7 @@ def _kind(tensor: Tensor) -> tuple[torch.Size, torch.dtype, torch.device]:
 
 
 def _is_altered(layer: nn.Module) -> bool:
-    """Return whether somebody looks into this layer, or has changed what it does."""
+    """Return whether a layer has hooks or a replaced forward."""
     return bool(layer._forward_hooks or layer._forward_pre_hooks or "forward" in vars(layer))
 
 

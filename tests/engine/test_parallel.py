@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sterad.encoders import Network, build_network
 from sterad.encoders.norm import BatchNorm
-from sterad.encoders.passes import Passes
+from sterad.engine.parallel import ParallelForward
 
 State = dict[str, Tensor]
 
@@ -50,7 +50,7 @@ def test_threads_do_not_change_a_bit(encoder: str, unit: bool) -> None:
     made, x, inside = network(encoder), shown(encoder=encoder), torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        passes = [Passes(threads) for threads in (1, 2, 3, 7)]
+        passes = [ParallelForward(threads) for threads in (1, 2, 3, 7)]
         runs = [learnt(copy.deepcopy(made), partial(one, shown=x, unit=unit)) for one in passes]
     finally:
         torch.set_num_threads(inside)
@@ -65,25 +65,25 @@ def test_threads_do_not_change_a_bit(encoder: str, unit: bool) -> None:
 def test_the_same_is_learnt_as_without_replicas(encoder: str) -> None:
     made, x = network(encoder), shown(encoder=encoder)
     plain = learnt(copy.deepcopy(made), lambda net: torch.cat([net(one, unit=True) for one in x]))
-    ours = learnt(copy.deepcopy(made), lambda net: Passes(2)(net, x, unit=True))
+    ours = learnt(copy.deepcopy(made), lambda net: ParallelForward(2)(net, x, unit=True))
     assert torch.allclose(plain[0], ours[0], atol=1e-6)
     same(plain[1], ours[1], exact=False)
     same(plain[2], ours[2], exact=False)
 
 
 def test_many_steps_do_not_drift_from_their_network() -> None:
-    made, passes = network(), Passes(2)
+    made, passes = network(), ParallelForward(2)
     optimiser = torch.optim.SGD(made.parameters(), lr=0.1)
     for _ in range(3):
         passes(made, shown(), unit=True).sum().backward()
         optimiser.step()
         optimiser.zero_grad()
-    fresh = Passes(1)(copy.deepcopy(made), shown(), unit=True)
+    fresh = ParallelForward(1)(copy.deepcopy(made), shown(), unit=True)
     assert torch.equal(passes(made, shown(), unit=True), fresh)
 
 
 def test_a_head_that_has_grown_is_noticed() -> None:
-    made, passes = network(), Passes(2)
+    made, passes = network(), ParallelForward(2)
     assert passes(made, shown()).shape == (20, 8)
     made.head = build_network("resnet18", (3, 16, 16), 2, "linear", 11, torch.Generator()).head
     z = passes(made, shown())
@@ -99,7 +99,7 @@ def test_statistics_follow_layers_by_their_momenta(momenta: tuple[float | None, 
         layer.momentum = momenta[index % 2]
     twin = copy.deepcopy(made)
     for _ in range(2):
-        Passes(2)(made, shown())
+        ParallelForward(2)(made, shown())
         for x in shown():
             twin(x)
     same(dict(made.named_buffers()), dict(twin.named_buffers()), exact=False)
@@ -109,16 +109,16 @@ def test_a_single_image_is_normalised_by_what_came_before() -> None:
     made = build_network("resnet18", (1, 8, 8), 2, "mlp", 4, torch.Generator().manual_seed(0))
     x = list(torch.rand(3, 1, 1, 8, 8, generator=torch.Generator().manual_seed(0)))
     twin = copy.deepcopy(made)
-    assert torch.equal(Passes(2)(made, x), torch.cat([twin(one) for one in x]))
+    assert torch.equal(ParallelForward(2)(made, x), torch.cat([twin(one) for one in x]))
 
 
 def test_no_graph_where_none_is_wanted() -> None:
     with torch.no_grad():
-        assert not Passes(2)(network(), shown()).requires_grad
+        assert not ParallelForward(2)(network(), shown()).requires_grad
 
 
 def test_a_copy_has_threads_of_its_own() -> None:
-    passes = Passes(2)
+    passes = ParallelForward(2)
     other = copy.deepcopy(passes)
     assert other.threads == 2
     assert other.pool is not passes.pool

@@ -10,9 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from sterad.encoders import Encoder, Network, build_network, folded, make_head
-from sterad.encoders.folding import Folds, Room
+from sterad.encoders import Encoder, Network, build_network, make_head
+from sterad.encoders.encoder import Folds
 from sterad.encoders.resnet import BasicBlock, ResNet18
+from sterad.engine.folding import WeightBuffers, folded
 
 SHAPE = (3, 16, 16)
 
@@ -86,14 +87,14 @@ def test_a_network_in_training_is_not_folded() -> None:
     assert folded(network) is network
 
 
-def test_a_room_is_used_again_and_follows_the_weights() -> None:
-    network, room = built(), Room()
-    places = [w.data_ptr() for w in (folded(network, room), room)[1].values()]
+def test_buffers_are_used_again_and_follows_the_weights() -> None:
+    network, buffers = built(), WeightBuffers()
+    places = [w.data_ptr() for w in (folded(network, buffers), buffers)[1].values()]
     learnt(network.train())
-    same_answers(network, folded(network, room))
-    assert [weight.data_ptr() for weight in room.values()] == places
+    same_answers(network, folded(network, buffers))
+    assert [weight.data_ptr() for weight in buffers.values()] == places
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    stem = folded(network, room).encoder.get_submodule("stem.0")
+    stem = folded(network, buffers).encoder.get_submodule("stem.0")
     assert isinstance(stem, nn.Conv2d)
     assert stem.weight.is_contiguous(memory_format=torch.channels_last)
 

@@ -1,6 +1,5 @@
 """Execution: how a run is computed, not what it is; in the record, but not in the id."""
 
-import math
 import os
 import shutil
 import sys
@@ -11,19 +10,21 @@ from typing import Annotated, Any, Literal
 
 import torch
 
-from sterad.encoders import NARROW
+from sterad.encoders import MIN_CHANNELS_LAST_WIDTH
+from sterad.engine.allocator import keep_freed_memory
 from sterad.errors import SteradError
-from sterad.experiments.allocator import keep_freed_memory
+from sterad.threads import cores, usual_threads
+from sterad.torch_private import has_bfloat16_units
 from sterad.validation import ADVANCED, Range, build
 
 Precision = Literal["float32", "bfloat16", "float16"]
-LONG = 2000
+COMPILE_FROM_STEPS = 2000
 """Steps from which on a graphics card earns the time back that compiling takes."""
-WARM_UP = 40.0
+COMPILE_SECONDS = 40.0
 """Seconds that a processor compiles."""
-SAVED = 0.013
+COMPILE_SAVES_SECONDS = 0.013
 """Seconds that a compiled step of 74 images of 32 × 32 pixels saves there, where it saves any."""
-SMALL = 16
+SMALL_SIDE = 16
 """Sides of images up to which one thread is faster than several, and short formats gain little."""
 
 
@@ -87,7 +88,7 @@ class Execution:
         a step of AGD-FD on digits takes 0.3 s with one thread and 0.5 s with two. Views side by
         side do not wait for each other: they take all the threads there are.
         """
-        usual = 1 if input_shape[-1] <= SMALL else usual_threads()
+        usual = 1 if input_shape[-1] <= SMALL_SIDE else usual_threads()
         beside = 1 if self.device != "cpu" else self.threads or usual_threads()
         precision = self.precision or _precision(self.device, input_shape)
         if (compile := self.compile) is None:
@@ -111,11 +112,12 @@ class Execution:
         There a run must save twice what it pays; one that may end any time never does.
         """
         if self.device != "cpu":
-            return steps is None or steps >= LONG
-        if steps is None or precision != "bfloat16" or not NARROW < width < 2 * NARROW:
+            return steps is None or steps >= COMPILE_FROM_STEPS
+        narrow = MIN_CHANNELS_LAST_WIDTH < width < 2 * MIN_CHANNELS_LAST_WIDTH
+        if steps is None or precision != "bfloat16" or not narrow:
             return False
-        saved = SAVED * (input_shape[-1] / 32) ** 2 * steps
-        return saved >= 2 * WARM_UP and has_compiler()
+        saved = COMPILE_SAVES_SECONDS * (input_shape[-1] / 32) ** 2 * steps
+        return saved >= 2 * COMPILE_SECONDS and has_compiler()
 
     def apply(self) -> None:
         """Set what torch keeps per process."""
@@ -132,14 +134,8 @@ def _precision(device: str, input_shape: tuple[int, ...]) -> Precision:
     """
     if torch.device(device).type == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
-    large = len(input_shape) == 3 and input_shape[-1] > SMALL
-    return "bfloat16" if device == "cpu" and large and multiplies_bfloat16() else "float32"
-
-
-def multiplies_bfloat16() -> bool:
-    """Return whether this processor has instructions for products of bfloat16."""
-    ways = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return any(getattr(torch.cpu, way, bool)() for way in ways)
+    large = len(input_shape) == 3 and input_shape[-1] > SMALL_SIDE
+    return "bfloat16" if device == "cpu" and large and has_bfloat16_units() else "float32"
 
 
 def has_compiler() -> bool:
@@ -153,52 +149,3 @@ def has_compiler() -> bool:
         and shutil.which(os.environ.get("CXX", "g++")) is not None
         and headers.exists()
     )
-
-
-def usual_threads() -> int:
-    """Return the threads of a run where the user says nothing: OMP_NUM_THREADS, or the cores."""
-    said = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    return min(cores(), int(said)) if said.isdecimal() and int(said) else cores()
-
-
-def cores() -> int:
-    """Return the cores that this process may use: by its affinity and its cgroup's quota."""
-    if hasattr(os, "sched_getaffinity"):
-        count = len(os.sched_getaffinity(0))
-    else:
-        count = os.cpu_count() or 1
-    try:
-        member = Path("/proc/self/cgroup").read_text()
-    except OSError:
-        member = ""
-    return max(1, math.ceil(min(count, quota_of(Path("/sys/fs/cgroup"), member))))
-
-
-def quota_of(mounted: Path, member: str) -> float:
-    """Return the cores' worth of time that a process may use, infinite without a limit.
-
-    mounted: the cgroup filesystem; member: /proc/self/cgroup, a line `number:controllers:path` a
-    hierarchy. A limit of any folder on the way to the path holds: version 2 keeps it in `cpu.max`,
-    version 1 in two files.
-    """
-    limits = [math.inf]
-    for line in member.splitlines():
-        _, controllers, path = line.split(":", 2)
-        home = mounted if controllers == "" else mounted / "cpu"
-        if controllers == "" or "cpu" in controllers.split(","):
-            steps = Path(path.strip("/")).parts
-            folders = [home.joinpath(*steps[:depth]) for depth in range(len(steps) + 1)]
-            limits += [_quota(folder) for folder in folders]
-    return min(limits)
-
-
-def _quota(folder: Path) -> float:
-    try:
-        if (folder / "cpu.max").exists():
-            quota, period = (folder / "cpu.max").read_text().split()
-        else:
-            quota = (folder / "cpu.cfs_quota_us").read_text().strip()
-            period = (folder / "cpu.cfs_period_us").read_text().strip()
-        return math.inf if quota in ("max", "-1") else int(quota) / int(period)
-    except (OSError, ValueError, ZeroDivisionError):
-        return math.inf

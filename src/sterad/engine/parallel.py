@@ -17,12 +17,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from sterad.encoders.network import Network
+from sterad.torch_private import add_each_, lerp_each_
 
 DRAWING = (_DropoutNd, nn.RReLU, nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer)
 """Layers of torch that may draw random numbers in training."""
 
 
-class Passes:
+class ParallelForward:
     """Threads, and replicas of a network that share its weights but not its running statistics."""
 
     def __init__(self, threads: int = 1) -> None:
@@ -137,9 +138,9 @@ class _Normed:
             at = [index for index, one in enumerate(self.momenta) if one == momentum]
             mine, *passed = ([one.statistics[i] for i in at] for one in (self, *replicas))
             for statistics in passed:
-                torch._foreach_lerp_(mine, statistics, momentum)
+                lerp_each_(mine, statistics, momentum)
         if self.counts:
-            torch._foreach_add_(self.counts, len(replicas))
+            add_each_(self.counts, len(replicas))
 
 
 def _is_known(kind: type[nn.Module]) -> bool:
@@ -188,6 +189,6 @@ class _Join(torch.autograd.Function):
         used = [index for index, grad in enumerate(first) if grad is not None]
         total = [first[index] for index in used]
         for other in reversed(others):
-            torch._foreach_add_(total, [other[index] for index in used])
+            add_each_(total, [other[index] for index in used])
         summed = dict(zip(used, total, strict=True))
         return (None, None, None, *(summed.get(index) for index in range(len(first))))

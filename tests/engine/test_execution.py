@@ -7,16 +7,14 @@ from typing import Any
 import pytest
 import torch
 
-from sterad.errors import SteradError
-from sterad.experiments.execution import (
+from sterad.engine.execution import (
     Execution,
     Precision,
-    cores,
     has_compiler,
-    multiplies_bfloat16,
-    quota_of,
-    usual_threads,
 )
+from sterad.errors import SteradError
+from sterad.threads import cores, quota_of, usual_threads
+from sterad.torch_private import has_bfloat16_units
 
 
 @pytest.fixture
@@ -29,7 +27,8 @@ def _threads() -> Iterator[None]:
 @pytest.fixture
 def _four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the process have four cores and nobody's word about threads."""
-    monkeypatch.setattr("sterad.experiments.execution.cores", lambda: 4)
+    for module in ("threads", "engine.execution"):
+        monkeypatch.setattr(f"sterad.{module}.cores", lambda: 4)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
 
 
@@ -64,7 +63,7 @@ def test_views_side_by_side_take_all_threads_of_a_processor() -> None:
 def test_a_processor_with_units_for_it_computes_large_images_in_bfloat16(
     monkeypatch: pytest.MonkeyPatch, units: bool, shape: tuple[int, ...], precision: str
 ) -> None:
-    monkeypatch.setattr("sterad.experiments.execution.multiplies_bfloat16", lambda: units)
+    monkeypatch.setattr("sterad.engine.execution.has_bfloat16_units", lambda: units)
     assert Execution.chosen(device="cpu").settled(shape, 64).precision == precision
     chosen = Execution.chosen(device="cpu", precision="float32")
     assert chosen.settled(shape, 64).precision == "float32"
@@ -73,7 +72,7 @@ def test_a_processor_with_units_for_it_computes_large_images_in_bfloat16(
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="no list of what processors have")
 def test_units_for_bfloat16_are_those_that_the_kernel_lists() -> None:
     listed = set(Path("/proc/cpuinfo").read_text().split())
-    assert multiplies_bfloat16() == bool(listed & {"avx512_bf16", "amx_tile"})
+    assert has_bfloat16_units() == bool(listed & {"avx512_bf16", "amx_tile"})
 
 
 @pytest.mark.parametrize(
@@ -139,7 +138,7 @@ def test_more_threads_than_cores_are_refused(monkeypatch: pytest.MonkeyPatch, na
     with pytest.raises(SteradError, match=f"^{told}{more - 1}$"):
         Execution(**given).check_cores()
     assert vars(Execution.chosen(device="cpu", **{name: more - 1}))[name] == more - 1
-    monkeypatch.setattr("sterad.experiments.execution.cores", lambda: more)
+    monkeypatch.setattr("sterad.engine.execution.cores", lambda: more)
     assert vars(Execution.chosen(device="cpu", **given))[name] == more
 
 
@@ -182,7 +181,7 @@ def test_the_usual_threads_are_those_of_the_environment_or_the_cores(
 def test_cores_are_those_that_affinity_and_quota_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)))
     for quota, count in ((math.inf, 6), (9.0, 6), (1.5, 2), (3.0, 3), (0.1, 1)):
-        monkeypatch.setattr("sterad.experiments.execution.quota_of", lambda *_, q=quota: q)
+        monkeypatch.setattr("sterad.threads.quota_of", lambda *_, q=quota: q)
         assert cores() == count
 
 

@@ -1,0 +1,19 @@
+"""Copies between the host and a device."""
+
+import torch
+from torch import Tensor
+
+
+def to_device(
+    x: Tensor,
+    device: str | torch.device,
+    memory_format: torch.memory_format = torch.preserve_format,
+) -> Tensor:
+    """Return `x` on a device.
+
+    Only a copy from pinned memory to CUDA may go on while the host continues: elsewhere the host
+    could read or overwrite what has not arrived.
+    """
+    pinned = torch.device(device).type == "cuda" and x.device.type == "cpu"
+    source = x.pin_memory() if pinned else x
+    return source.to(device, non_blocking=pinned, memory_format=memory_format)

@@ -1,0 +1,192 @@
+"""Engine: computes one network, so that a method knows no devices, dtypes, threads or scalers."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sterad.devices import to_device
+from sterad.encoders import MIN_CHANNELS_LAST_WIDTH, Network, carry_over, grow
+from sterad.engine.execution import Execution
+from sterad.engine.folding import WeightBuffers, folded
+from sterad.engine.parallel import ParallelForward
+from sterad.errors import SteradError
+
+EVAL_BATCH_SIZE = 50
+"""Images in one evaluation pass: with more, the maps between two layers exceed the processor's
+cache; with fewer, starting a layer costs more than computing it."""
+MakeOptimizer = Callable[[list[nn.Parameter], bool], torch.optim.Optimizer]
+"""Makes an optimizer of trainable weights; the flag says whether their gradients are scaled."""
+_MODE_LOCK = threading.Lock()
+
+
+class Engine:
+    """A network, its optimizer and everything that decides how both are computed."""
+
+    def __init__(
+        self, network: Network, width: int, execution: Execution, make_optimizer: MakeOptimizer
+    ) -> None:
+        """Bring a network to its device, memory format and precision.
+
+        width: channels of the encoder's first stage, on which the memory format depends.
+        """
+        self.execution = execution
+        self.network = _prepared(network, width, execution)
+        half = execution.precision == "float16"
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=half)
+        weights = [one for one in self.network.parameters() if one.requires_grad]
+        if not weights:
+            raise SteradError(
+                "nothing can be trained: the encoder has no weights that require gradients and "
+                "there is no head; use head=linear, say"
+            )
+        self.optimizer = make_optimizer(weights, half)
+        self.parallel = ParallelForward(execution.view_threads or 1)
+        self._buffers: WeightBuffers = {}
+        self._evaluations = 0
+        """Evaluations in progress, in this thread or others; the last one restores the mode."""
+        self._mode = True
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network is computed."""
+        return torch.device(self.execution.device)
+
+    @cached_property
+    def memory_format(self) -> torch.memory_format:
+        """The memory format of images: channels_last where a convolution has it."""
+        last = any(w.dim() == 4 and not w.is_contiguous() for w in self.network.parameters())
+        return torch.channels_last if last else torch.contiguous_format
+
+    def to_device(self, x: Tensor) -> Tensor:
+        """Bring a tensor to the network's device, and images to its memory format."""
+        format_ = self.memory_format if x.dim() == 4 else torch.preserve_format
+        return to_device(x, self.device, format_)
+
+    def forward(self, views: Sequence[Tensor], unit: bool = False) -> Tensor:
+        """Return the outputs of several batches, one below the other: (n · views, outputs).
+
+        Each batch is a pass of its own, with its own batch statistics; passes go in parallel where
+        that is faster, and every buffer is updated in the order of the batches.
+        """
+        return self.parallel(self.network, views, unit)
+
+    def backward(self, loss: Tensor) -> None:
+        """Add the gradients of the scaled loss to those of the weights."""
+        self.scaler.scale(loss).backward()
+
+    def gradients(self, loss: Tensor) -> list[Tensor]:
+        """Return the gradients of the scaled loss, zeros for weights that it does not reach."""
+        weights = self.trainable
+        found = torch.autograd.grad(self.scaler.scale(loss), weights, allow_unused=True)
+        return [
+            torch.zeros_like(weight) if grad is None else grad
+            for weight, grad in zip(weights, found, strict=True)
+        ]
+
+    @property
+    def trainable(self) -> list[nn.Parameter]:
+        """Weights that require gradients."""
+        return [one for one in self.network.parameters() if one.requires_grad]
+
+    def step(self, clip: float | None = None) -> None:
+        """Let the optimizer take a step along the gradients, whose norm is at most `clip`."""
+        if clip is not None:
+            self.scaler.unscale_(self.optimizer)
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.drop_gradients()  # the next batch finds their memory in the caches
+
+    def drop_gradients(self) -> None:
+        """Set all gradients to None.
+
+        `Optimizer.zero_grad` also calls profilers, which takes a tenth of a small network's step.
+        """
+        for group in self.optimizer.param_groups:
+            for weight in group["params"]:
+                weight.grad = None
+
+    def widen(self, outputs: int, rng: torch.Generator) -> None:
+        """Grow the head to `outputs`; old rows and their optimizer state stay as they are."""
+        carry_over(self.optimizer, grow(self.network.head, outputs, rng))
+
+    @contextmanager
+    def evaluation(self, network: Network | None = None) -> Iterator[Network]:
+        """Lend a network, by default the trained one, folded and in evaluation mode.
+
+        It is folded anew each time, which takes as long as predicting one or two images, so that
+        weights changed through `.data` cannot make a prediction stale.
+        """
+        network = network or self.network
+        buffers, self._buffers = self._buffers, {}  # concurrent callers get their own
+        with _MODE_LOCK:
+            if self._evaluations == 0:
+                self._mode = self.network.training
+            self._evaluations += 1
+            network.eval()
+        try:
+            with torch.inference_mode():
+                yield folded(network, buffers)
+        finally:
+            self._buffers = buffers
+            with _MODE_LOCK:
+                self._evaluations -= 1
+                if self._evaluations == 0:
+                    self.network.train(self._mode)
+
+    def in_chunks(self, function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        """Return `function` of x: (n, ...), applied to chunks on the device, without graphs."""
+
+        def apply(chunk: Tensor) -> Tensor:
+            with torch.inference_mode():  # each thread has its own setting
+                return function(self.to_device(chunk))
+
+        return torch.cat(self.parallel.map(apply, x.split(EVAL_BATCH_SIZE)))
+
+    def evaluate(
+        self,
+        function: Callable[[Network, Tensor], Tensor],
+        x: Tensor,
+        network: Network | None = None,
+    ) -> Tensor:
+        """Return `function(network, x)` for x: (n, ...), with the network in evaluation mode."""
+        with self.evaluation(network) as lent:
+            return self.in_chunks(lambda chunk: function(lent, chunk), x)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return weights, buffers, optimizer, scaler and the counts that decide on compiling."""
+        return {
+            "outputs": self.network.outputs,
+            "network": self.network.state_dict(),
+            "sizes": dict(self.network.sizes),
+            "optimiser": self.optimizer.state_dict(),
+            "scaler": self.scaler.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a state whose head is as wide as this one's."""
+        self.network.load_state_dict(state["network"])
+        self.network.sizes = Counter(state.get("sizes", {}))
+        # torch shares these tensors with the state that it loads; the state stays the caller's.
+        self.optimizer.load_state_dict(deepcopy(state["optimiser"]))
+        if state.get("scaler"):  # only what is scaled has a state
+            self.scaler.load_state_dict(state["scaler"])
+
+
+def _prepared(network: Network, width: int, execution: Execution) -> Network:
+    network = network.to(execution.device)
+    if execution.memory_format == "channels_last" and width >= MIN_CHANNELS_LAST_WIDTH:
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if any(True for _ in network.encoder.parameters()):  # raw pixels need no other precision
+        network.precision = getattr(torch, execution.precision or "float32")
+    # The compiler chooses channels_last by itself; without convolutions it has nothing to gain.
+    if execution.compile and width >= MIN_CHANNELS_LAST_WIDTH and network.convolves:
+        network.compile_encoder()
+    return network
