@@ -4,6 +4,12 @@ import torch
 from torch import Tensor
 
 
+def synchronize(device: str | torch.device) -> None:
+    """Wait until a CUDA device has finished, so that a clock measures its work."""
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 def to_device(
     x: Tensor,
     device: str | torch.device,

@@ -1,6 +1,9 @@
 """Passes side by side learn to the bit what passes one after the other learn."""
 
 import copy
+import gc
+import threading
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -122,3 +125,18 @@ def test_a_copy_has_threads_of_its_own() -> None:
     other = copy.deepcopy(passes)
     assert other.threads == 2
     assert other.pool is not passes.pool
+
+
+def test_the_threads_end_with_the_object() -> None:
+    def count() -> int:
+        return sum(one.name.startswith("sterad-pass") for one in threading.enumerate())
+
+    before, parallel = count(), ParallelForward(2)
+    parallel(network(), shown())
+    assert count() > before
+    del parallel
+    gc.collect()
+    deadline = time.monotonic() + 10
+    while count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert count() <= before

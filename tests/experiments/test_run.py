@@ -3,6 +3,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+import torch
+
 from sterad.engine.execution import Execution
 from sterad.experiments.config import RunConfig
 from sterad.experiments.run import run
@@ -33,3 +35,14 @@ def test_the_clock_does_not_run_while_sinks_open(tmp_path: Path) -> None:
     config = RunConfig.of(method="finetune", memory=2, width=2, **TINY)
     run(config, tmp_path, Execution(threads=1), sinks=[sink])
     assert sink.seconds["start"] < OPENING
+
+
+def test_a_run_restores_the_callers_threads(tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        config = RunConfig.of(method="finetune", memory=2, width=2, **TINY)
+        run(config, tmp_path, Execution(threads=1))
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

@@ -4,6 +4,8 @@ import os
 import shutil
 import sys
 import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -118,6 +120,16 @@ class Execution:
             return False
         saved = COMPILE_SAVES_SECONDS * (input_shape[-1] / 32) ** 2 * steps
         return saved >= 2 * COMPILE_SECONDS and has_compiler()
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Set what torch keeps per process, and restore the number of threads at the end."""
+        before = torch.get_num_threads()
+        self.apply()
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
     def apply(self) -> None:
         """Set what torch keeps per process."""

@@ -6,6 +6,7 @@ time of one pass after the other with two threads inside. Gradients are added an
 statistics follow in the order of the passes, so that the bits do not depend on who was first.
 """
 
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
@@ -39,6 +40,8 @@ class ParallelForward:
             self.pool = ThreadPoolExecutor(
                 threads, "sterad-pass", initializer=torch.set_num_threads, initargs=(1,)
             )
+            # A process that trains many learners must not keep the threads of all of them.
+            weakref.finalize(self, self.pool.shutdown, wait=False)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return the same number of fresh threads: they hold nothing that a copy would need."""

@@ -68,8 +68,7 @@ def run(
     execution = execution or Execution.chosen()
     session = _prepared(config, execution, feed)  # what is refused here leaves no trace on disk
     execution = session.learner.problem.execution
-    execution.apply()
-    with place.locked():
+    with execution.applied(), place.locked():
         if (finished := place.read_record()) is not None:
             return finished
         place.write_config(config.plain(), dataclasses.asdict(execution))

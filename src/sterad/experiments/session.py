@@ -1,11 +1,12 @@
 """Session: a learner on its way through a stream, with all that a checkpoint must hold."""
 
 import dataclasses
-import resource
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
+from sterad.devices import synchronize
 from sterad.errors import SteradError
 from sterad.evaluation.evaluate import evaluate
 from sterad.evaluation.metrics import moments_of
@@ -94,8 +95,11 @@ class Session:
             self._ask(batch)
         if self.watch is not None:
             self.watch.look(self.learner, self.step)
+        device = self.learner.problem.execution.device
+        synchronize(device)
         before = time.perf_counter()
         loss = self.learner.observe(batch)
+        synchronize(device)
         self.training_seconds += time.perf_counter() - before
         self.step += 1
         if self.watch is not None:
@@ -148,8 +152,7 @@ class Session:
     @property
     def peak_memory_bytes(self) -> int:
         """Return the largest resident size, also of processes before a resume."""
-        now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return max(self.earlier_peak, now)
+        return max(self.earlier_peak, peak_memory_bytes())
 
     @property
     def consolidation_images(self) -> int:
@@ -186,6 +189,16 @@ class Session:
         self.earlier_peak = state["peak_memory_bytes"]
         self.earlier_consolidated = state.get("consolidation_images", 0)
         self.started = time.perf_counter()
+
+
+def peak_memory_bytes() -> int:
+    """Return the largest resident size of this process; 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, kilobytes elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def facts_of(stream: Stream) -> StreamFacts:
