@@ -8,7 +8,7 @@ import pytest
 
 from sterad.errors import SteradError
 from sterad.methods import METHODS
-from sterad.registry import Registry, canonical, load_plugin
+from sterad.registry import Registry, canonical, load_plugin, source_digest
 
 GROUP = "sterad.test_shapes"
 
@@ -263,3 +263,39 @@ def test_a_method_plugin_that_lacks_something_is_refused(
     with pytest.raises(SteradError, match=f"the method 'flawed' of .* {told}"):
         load_plugin(file)
     assert "flawed" not in METHODS
+
+
+def test_fields_without_a_dataclass_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from sterad.methods import METHODS, ReplayConfig\n"
+        "from sterad.methods.er import ER\n"
+        "class Config(ReplayConfig):\n    scale: float = 1.0\n"
+        "@METHODS.register('forgetful')\nclass M(ER):\n    Config = Config\n"
+    )
+    with pytest.raises(SteradError, match=r"adds the field scale .* @dataclass\(frozen=True\)"):
+        load_plugin(file)
+
+
+def test_a_plugin_that_exits_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("raise SystemExit(0)\n")
+    with pytest.raises(SteradError, match="fails to import with SystemExit"):
+        load_plugin(file)
+
+
+def test_modules_that_a_plugin_imports_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "polygons_deep.py").write_text("K = 1\n")
+    (tmp_path / "polygons_own.py").write_text("from polygons_deep import K\nimport numpy\n")
+    file = tmp_path / "mine.py"
+    file.write_text("import json\nimport polygons_own\nclass Shape: ...\n")
+    load_plugin(file)
+    (module,) = [m for name, m in sys.modules.items() if name.startswith("sterad_plugin_mine")]
+    before = source_digest(module.Shape)
+    assert before == source_digest(module.Shape)
+    (tmp_path / "polygons_own.py").write_text("from polygons_deep import K\nimport numpy\n# new\n")
+    after = source_digest(module.Shape)
+    assert after != before

@@ -8,7 +8,9 @@ import inspect
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from sterad.errors import SteradError
@@ -56,7 +58,7 @@ class Registry(Generic[T]):
         main, others = canonical(name), [canonical(other) for other in alias]
 
         def enter(thing: T) -> T:
-            if flaw := self.flaw(thing):
+            if flaw := self.flaw(thing) or _undeclared(thing):
                 raise SteradError(f"the {self.kind} {main!r} of {_origin(thing)} {flaw}")
             for spelled in (main, *others):
                 known = self._things.get(self._aliases.get(spelled, spelled))
@@ -83,7 +85,7 @@ class Registry(Generic[T]):
         spelled = self._aliases.get(spelled, spelled)
         if spelled not in self._things:
             near = difflib.get_close_matches(spelled, [*self._things, *self._aliases], n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
+            hint = f"did you mean {self._aliases.get(near[0], near[0])!r}? " if near else ""
             raise SteradError(
                 f"unknown {self.kind} {name!r}: {hint}known are {', '.join(sorted(self._things))} "
                 "(--plugin FILE adds your own)"
@@ -125,6 +127,23 @@ class Registry(Generic[T]):
         return thing
 
 
+def _undeclared(thing: Any) -> str | None:
+    """Say which fields a class adds to a dataclass without being one: they would be ignored."""
+    for described in (thing, getattr(thing, "Config", None)):
+        if isinstance(described, type) and is_dataclass(described):
+            names = {one.name for one in fields(described)}
+            hints = inspect.get_annotations(described)
+            added = [
+                n for n, hint in hints.items() if n not in names and "ClassVar" not in str(hint)
+            ]
+            if added and "__dataclass_params__" not in vars(described):
+                return (
+                    f"adds the field {', '.join(added)} in {described.__name__}, which is not a "
+                    "dataclass itself: write @dataclass(frozen=True) above it"
+                )
+    return None
+
+
 def _origin(thing: object) -> str:
     return f"{getattr(thing, '__module__', '?')}.{getattr(thing, '__qualname__', thing)}"
 
@@ -132,18 +151,46 @@ def _origin(thing: object) -> str:
 def source_digest(thing: object) -> str | None:
     """Return a hash of the files that define a class outside this package; None for our own.
 
-    A class and those that it extends count, but for torch's and Python's; what their files import
-    does not. A class that was typed into an interpreter has no file and counts by its name alone.
+    A class and those that it extends count, and the user's own modules that their files import, but
+    no installed packages. A class typed into an interpreter has no file and counts by its name.
     """
     classes = thing.__mro__ if isinstance(thing, type) else (thing,)
     foreign = [one for one in classes if _is_foreign(getattr(one, "__module__", ""))]
+    if not foreign:
+        return None
     texts = [_source(one) for one in foreign]
-    return hashlib.sha256(b"\0".join(texts)).hexdigest()[:16] if foreign else None
+    modules = {
+        name: sys.modules[name] for one in foreign if (name := one.__module__) in sys.modules
+    }
+    texts += [Path(file).read_bytes() for file in sorted(_imported_files(modules))]
+    return hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
 
 
 def _is_foreign(module: str) -> bool:
     package = module.partition(".")[0]
     return package not in {"sterad", "torch", *sys.stdlib_module_names}
+
+
+def _imported_files(modules: dict[str, ModuleType]) -> set[str]:
+    """Return the files of the user's own modules that some modules use, directly or not."""
+    found: dict[str, str] = {}
+    waiting = list(modules.values())
+    while waiting:
+        for value in list(vars(waiting.pop()).values()):
+            name = value.__name__ if isinstance(value, ModuleType) else None
+            name = name or str(getattr(value, "__module__", ""))
+            module = sys.modules.get(name)
+            file = getattr(module, "__file__", None)
+            known = name in found or name in modules or not _is_foreign(name)
+            if module is not None and file and not known and not _is_installed(file):
+                found[name] = file
+                waiting.append(module)
+    return set(found.values())
+
+
+def _is_installed(file: str) -> bool:
+    parts = Path(file).parts
+    return "site-packages" in parts or "dist-packages" in parts or not file.endswith(".py")
 
 
 def _source(thing: Any) -> bytes:
@@ -176,7 +223,7 @@ def load_plugin(path: str | Path) -> None:
         spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
-        if isinstance(error, SteradError) or not isinstance(error, Exception):
+        if isinstance(error, SteradError | KeyboardInterrupt):
             raise
         raise SteradError(
             f"the plugin {str(path)!r} fails to import with {type(error).__name__}: {error}"

@@ -186,7 +186,7 @@ def test_no_field_of_a_method_stands_in_the_way(
 ) -> None:
     assert main(["search", method, "--help"]) == 0
     said = capsys.readouterr().out
-    assert "--objective validation|test\n" in said
+    assert "--tested-on validation|test\n" in said
     assert f"\nMethod: {method}\n" in said
     assert "--seeds INT ..." in said
     assert "--seed INT" not in said, "a search has several"

@@ -114,7 +114,7 @@ def test_changed_data_or_code_is_run_again(
         ids.append(said.out.split()[0])
         finished = "(finished before)" in said.out.splitlines()[0]
         assert finished == (ids.count(ids[-1]) > 1)
-        told = f"{ids[0]} had different {what}: it is run again" in said.err
+        told = f"{ids[0]} had different {what}: this is a new run" in said.err
         assert told == (ids[-1] != ids[0])
     assert ids[0] == ids[1] == ids[3] != ids[2]
     config = json.loads((Path("runs") / ids[0] / "config.json").read_text())["config"]

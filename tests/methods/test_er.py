@@ -1,6 +1,7 @@
 """ER: one whole step against a slow, literal transcription of section 7.2."""
 
 import copy
+import re
 from typing import Any
 
 import pytest
@@ -115,3 +116,16 @@ def test_bad_numbers_are_refused_in_words() -> None:
         learner(memory_batch=0)
     with pytest.raises(SteradError, match="memory 0 keeps nothing"):
         learner(memory=0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [(None, "of type NoneType"), (torch.zeros(3), "of shape (3,), requires_grad=False")],
+)
+def test_a_loss_that_is_none_is_told(
+    wrong: Any, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = ER(ERConfig(), Problem((1, 8, 8), 6, 30, width=2))
+    monkeypatch.setattr(made, "loss", lambda *_: wrong)
+    with pytest.raises(SteradError, match=re.escape(f"the loss is {told}: return a scalar")):
+        made.observe(Batch(torch.rand(4, 1, 8, 8), torch.arange(4)))

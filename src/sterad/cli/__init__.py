@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     set_wait_policy(os.environ)
     # Not list(...): once imported, the command of that name stands in this module's namespace.
     arguments = [*(sys.argv[1:] if argv is None else argv)]
-    if not arguments or arguments[0] in ("-h", "--help"):
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(USAGE)
         return 0
     try:
@@ -55,11 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt as stopped:
         number = signal.Signals(*stopped.args or (signal.SIGINT,))
-        print(
-            f"sterad: interrupted by {number.name}; what is done is kept, and the same command "
-            "continues from there",
-            file=sys.stderr,
-        )
+        kept = "; what is done is kept, and the same command continues from there"
+        resumes = arguments[0] in ("train", "study", "search", "data")
+        print(f"sterad: interrupted by {number.name}{kept if resumes else ''}", file=sys.stderr)
         return 128 + number
 
 
@@ -85,7 +83,7 @@ def _terminable() -> Iterator[None]:
 
 
 def _run(name: str, arguments: list[str]) -> int:
-    if name == "--version":
+    if name in ("--version", "version"):
         print(importlib.import_module("importlib.metadata").version("sterad"))
         return 0
     if name not in COMMANDS:

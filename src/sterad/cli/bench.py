@@ -71,6 +71,7 @@ def bench(options: BenchOptions) -> None:
         f"{scene.image_size} pixels, ResNet-18 of width {scene.width}"
     )
     parts = len(names) + 3
+    console.print("each method takes half a minute or more; torch may compile first")
     with progress("benchmark", parts, "parts") as advance:
         steps = list(_shown(step_costs(scene, names, execution, turns), advance))
         stages = stage_timings(scene, "agd-fd", execution, turns)

@@ -111,7 +111,7 @@ def request(
             _usage(prog, positional, optional),
             about,
             {title: sections[title] for title in sorted(sections, key="Execution".__eq__)},
-            _choices(positional, named),
+            _choices(positional, named, optional),
             from_file,
             hidden,
             "--help-all" not in argv,
@@ -120,7 +120,8 @@ def request(
     for name in words.given:
         if name not in hints and name not in named:
             owners = _owners(name, kinds)
-            raise unknown_option(name, hints, prog, {name: owners} if owners else None)
+            dashed = name.replace("_", "-")
+            raise unknown_option(dashed, hints, prog, {name: owners} if owners else None)
     for name in from_file:
         if name not in hints:
             raise unknown(name, [*hints, *kinds], f"the config {files[-1]!r}")
@@ -184,13 +185,15 @@ def _owners(name: str, kinds: Sequence[str]) -> list[str]:
     return [f"the {kind} {', '.join(names)}" for kind, names in found.items() if names]
 
 
-def _choices(positional: str | None, named: Sequence[str]) -> dict[str, str]:
+def _choices(positional: str | None, named: Sequence[str], optional: bool) -> dict[str, str]:
     """Return the names of components that are options, with their help texts."""
     rows = {f"--{kind} NAME": kind for kind in named}
     rows = ({positional.upper(): positional} if positional else {}) | rows
+    texts = {name: f"Which {kind}: see `sterad list {kind}s`." for name, kind in rows.items()}
+    required = positional.upper() if positional and not optional else None
     return {
-        name: f"Which {kind}: see `sterad list {kind}s`. (default: {USUAL[kind]})"
-        for name, kind in rows.items()
+        name: text if name == required else f"{text} (default: {USUAL[rows[name]]})"
+        for name, text in texts.items()
     }
 
 

@@ -156,12 +156,16 @@ def unknown_option(
     """
     plain = field_named(name)
     belongs = [f"it belongs to {', '.join(owners[plain])}"] if owners and plain in owners else []
-    if belongs or plain in HINTS:
+    if name.startswith("-") and plain.lstrip("_") in known:
+        hint = f"options begin with two dashes, {_spelt(plain.lstrip('_'))}"
+    elif prog == "sterad study" and not belongs and plain not in HINTS:
+        hint = "the values of its runs stand in FILE; see `sterad study --help`"
+    elif belongs or plain in HINTS:
         hint = "; ".join([HINTS[plain], *belongs] if plain in HINTS else belongs)
     else:
         near = difflib.get_close_matches(plain, list(known), n=1)
         hint = f"did you mean {_spelt(near[0])}?" if near else f"see `{prog} --help`"
-    dashes = "-" if len(name) == 2 and name.startswith("-") else "--"
+    dashes = "-" if name.startswith("-") else "--"
     return SteradError(f"unknown option {dashes}{name.lstrip('-')}: {hint}")
 
 

@@ -40,7 +40,7 @@ class SearchOptions:
     seeds: tuple[Seed, ...] = ()
     """Seeds of each point (default: 100 101 102, which no table reports, or the paper's 0 1 2 for
     test)."""
-    objective: Literal["validation", "test"] = "validation"
+    tested_on: Literal["validation", "test"] = "validation"
     """Test on a tenth (--validation) of the training images, or, as the paper did, on the test
     images, which then are no test of what is found."""
     prune: bool = True
@@ -119,7 +119,7 @@ def _plan(config: RunConfig, asked: SearchOptions, given: set[str]) -> SearchPla
     return SearchPlan.of(
         config,
         space.without(settled),
-        asked.objective,
+        asked.tested_on,
         asked.seeds,
         asked.sampler,
         asked.trials,

@@ -79,6 +79,11 @@ class Engine:
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of the scaled loss to those of the weights."""
+        if not (isinstance(loss, Tensor) and loss.ndim == 0 and loss.requires_grad):
+            given = f"of type {type(loss).__name__}"
+            if isinstance(loss, Tensor):
+                given = f"of shape {tuple(loss.shape)}, requires_grad={loss.requires_grad}"
+            raise SteradError(f"the loss is {given}: return a scalar tensor with a gradient")
         self.scaler.scale(loss).backward()
 
     def gradients(self, loss: Tensor) -> list[Tensor]:

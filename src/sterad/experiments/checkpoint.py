@@ -38,7 +38,9 @@ def load_checkpoint(path: Path, owner: str, remedy: str | None = None) -> dict[s
         ) from error
     except Exception as error:  # torch promises no type of error for bytes that are none of its own
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise SteradError(f"{str(path)!r} is damaged or cut short ({reason}): {remedy}") from error
+        raise SteradError(
+            f"{str(path)!r} is damaged or cut short, or no file of sterad ({reason}): {remedy}"
+        ) from error
     parts = {"format", "schema", "owner", "state"}
     if not isinstance(content, dict) or content.get("format") != FORMAT or parts - set(content):
         raise SteradError(f"{str(path)!r} is not a checkpoint of sterad: {remedy}")

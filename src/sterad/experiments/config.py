@@ -178,8 +178,8 @@ def contents_digest(description: Any) -> str | None:
 
 
 def earlier_versions(config: RunConfig, out: Path) -> list[str]:
-    """Return a sentence for each run under `out` that differs in its data or code alone."""
-    mine, said = config.plain(), []
+    """Return a sentence if runs under `out` differ in their data or code alone, else none."""
+    mine, kinds, runs = config.plain(), set[str](), []
     for folder in sorted(out.glob(f"{config.id.rpartition('-')[0]}-*")):
         try:
             other = json.loads((folder / "config.json").read_text())["config"]
@@ -188,8 +188,12 @@ def earlier_versions(config: RunConfig, out: Path) -> list[str]:
             continue  # whoever reads that run says what is wrong with it
         changed = changed_digests(dict(config.digests), digests)
         if changed and other == {k: v for k, v in mine.items() if k != "digests"}:
-            said.append(f"{folder.name} had different {' and '.join(changed)}: it is run again")
-    return said
+            kinds.update(changed)
+            runs.append(folder.name)
+    if not runs:
+        return []
+    which = runs[0] if len(runs) == 1 else f"{len(runs)} earlier runs, {runs[0]} for one,"
+    return [f"{which} had different {' and '.join(sorted(kinds))}: this is a new run, {config.id}"]
 
 
 def changed_digests(mine: Mapping[str, str], other: Mapping[str, str]) -> list[str]:

@@ -248,7 +248,7 @@ def terminal(table: MetricTable) -> "Table":
     marked = any(one.best for one in table.standings)
     caption = "\n".join([f"{table.remark}.", *([BRIEFLY] if marked else table.reasons)])
     shown = Table(title=Text(table.title), caption=Text(caption))
-    shown.add_column("method")
+    shown.add_column("method", no_wrap=True)
     for column in table.columns:
         shown.add_column(Text("\n".join(column.parts)), justify="right", no_wrap=True)
     if table.ranks:

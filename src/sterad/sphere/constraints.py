@@ -67,6 +67,8 @@ def as_vectors(name: str, given: ArrayLike, like: Tensor | None = None) -> Tenso
             f"{name} is of type {type(given).__name__} and holds no numbers ({error}): "
             "give a tensor, an array, a list or a number"
         ) from error
+    if vectors.is_complex():
+        raise SteradError(f"{name} is complex: give real numbers")
     return vectors if vectors.is_floating_point() else vectors.to(torch.get_default_dtype())
 
 
