@@ -163,11 +163,6 @@ def test_a_plugin_that_raises_is_told_and_can_be_mended(
     assert "mended" in bridge.SHAPES
 
 
-def test_a_plugin_that_stops_the_process_is_not_swallowed(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit):
-        load_plugin(written(tmp_path / "mine.py", "raise SystemExit(3)"))
-
-
 def test_what_is_no_plugin_is_named(tmp_path: Path) -> None:
     with pytest.raises(SteradError, match=r"no\.py' is not a file: give the path of a Python file"):
         load_plugin(tmp_path / "no.py")

@@ -85,7 +85,7 @@ class Registry(Generic[T]):
         spelled = self._aliases.get(spelled, spelled)
         if spelled not in self._things:
             near = difflib.get_close_matches(spelled, [*self._things, *self._aliases], n=1)
-            hint = f"did you mean {self._aliases.get(near[0], near[0])!r}? " if near else ""
+            hint = f"did you mean {near[0]!r}? " if near else ""
             raise SteradError(
                 f"unknown {self.kind} {name!r}: {hint}known are {', '.join(sorted(self._things))} "
                 "(--plugin FILE adds your own)"

@@ -139,4 +139,4 @@ def test_no_room_leaves_the_old_checkpoint(file: Path) -> None:
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
-    refused(tmp_path / "no.pt", "damaged or cut short .*No such file")
+    refused(tmp_path / "no.pt", "damaged or cut short, or .*No such file")

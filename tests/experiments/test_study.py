@@ -256,9 +256,3 @@ def test_our_own_studies_read(file: Path) -> None:
     made = Study.from_toml(file)
     assert made.configs
     assert made.title != file.stem, "a study has a title"
-
-
-def test_a_name_that_is_fixed_and_an_axis_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "both.toml").write_text("[fixed]\nseed = 5\n[axes]\nseed = [0, 1]\n")
-    with pytest.raises(SteradError, match=r"'seed' stands under \[fixed\] and under \[axes\]"):
-        Study.from_toml(tmp_path / "both.toml")

@@ -126,6 +126,8 @@ def test_a_loss_that_is_none_is_told(
     wrong: Any, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = ER(ERConfig(), Problem((1, 8, 8), 6, 30, width=2))
+    batch = Batch(torch.rand(4, 1, 8, 8), torch.arange(4))
+    made.observe(batch)
     monkeypatch.setattr(made, "loss", lambda *_: wrong)
     with pytest.raises(SteradError, match=re.escape(f"the loss is {told}: return a scalar")):
-        made.observe(Batch(torch.rand(4, 1, 8, 8), torch.arange(4)))
+        made.observe(batch)

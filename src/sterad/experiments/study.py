@@ -138,9 +138,6 @@ def _check_tables(raw: Mapping[str, Any], known: tuple[str, ...], where: str) ->
                 f"{name} = {table!r} is not a table: values go under [fixed], [axes] or "
                 "[method.NAME], and the method itself under [fixed] or [axes]"
             )
-    for name in raw.get("axes", {}):
-        if name in raw.get("fixed", {}):
-            raise SteradError(f"{name!r} stands under [fixed] and under [axes]: keep one")
     for name, values in raw.get("axes", {}).items():
         if not isinstance(values, list) or not values:
             raise SteradError(
