@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from sterad.data import DATASETS
-from sterad.data.check import check
+from sterad.data.dataset_files import check
 from sterad.data.sources import SOURCES
 from sterad.streams.stream import Stream
 

@@ -6,7 +6,7 @@ from sterad.data.digits import Digits
 from sterad.encoders import build_network
 from sterad.losses.posterior import posterior_loss
 from sterad.sphere import AngularGaussian, kernel
-from sterad.streams.pixels import to_unit
+from sterad.streams.batch import to_unit
 
 EPOCHS, BATCH, DIMENSION = 5, 64, 16
 

@@ -19,7 +19,7 @@ from sterad.labels import LabelIndex
 from sterad.methods import METHODS, Learner, Problem, build_learner
 from sterad.methods.learner import PIECE, check_shape
 from sterad.streams import Batch
-from sterad.streams.pixels import to_unit
+from sterad.streams.batch import to_unit
 from sterad.threads import cores
 from sterad.validation import BatchSize, MemorySize, Seed, Width, build, checked
 

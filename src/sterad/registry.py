@@ -219,6 +219,8 @@ def load_plugin(path: str | Path) -> None:
     module = importlib.util.module_from_spec(spec)
     setattr(module, SOURCE, source)
     sys.modules[name] = module
+    if str(file.parent) not in sys.path:
+        sys.path.append(str(file.parent))  # a plugin may import files beside it, now or later
     try:
         spec.loader.exec_module(module)
     except BaseException as error:

@@ -10,7 +10,7 @@ from sterad.errors import SteradError
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a root with twenty digits in the layout of MNIST."""
-    monkeypatch.setattr("sterad.data.idx.FashionMnist.elsewhere", ())
+    monkeypatch.setattr("sterad.data.idx.FashionMnist.system_folders", ())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "mnist").mkdir()
     for split in ("train", "t10k"):
@@ -36,7 +36,7 @@ def test_list_says_size_classes_licence_and_source(capsys: pytest.CaptureFixture
 
 def test_check_one(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "mnist", "--root", str(root)]) == 1
-    assert "mnist is there in part: 10 classes, 10 training" in capsys.readouterr().out
+    assert "mnist is incomplete: 10 classes, 10 training" in capsys.readouterr().out
     assert main(["check", "KMNIST", "--root", str(root)]) == 1
     assert "sterad data get kmnist" in capsys.readouterr().out
 
@@ -48,18 +48,18 @@ def test_check_all(
     assert main(["check"]) == 1
     said = capsys.readouterr().out
     assert "cifar10 is not there\n" in said
-    assert "mnist is there in part" in said
+    assert "mnist is incomplete" in said
 
 
 def test_get_what_is_there(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["get", "mnist", "--root", str(root)]) == 0
-    assert "mnist is there already" in capsys.readouterr().out
+    assert "mnist already exists" in capsys.readouterr().out
 
 
 def test_refusals(root: Path) -> None:
     with pytest.raises(SteradError, match="unknown dataset 'mnisty': did you mean 'mnist'"):
         main(["get", "mnisty", "--root", str(root)])
-    with pytest.raises(SteradError, match="'folder' has no official source"):
+    with pytest.raises(SteradError, match="'folder' has no official files to download"):
         main(["get", "folder", "--root", str(root)])
     with pytest.raises(SteradError, match="unknown command 'data fetch'"):
         main(["fetch"])

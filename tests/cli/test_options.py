@@ -13,7 +13,7 @@ from sterad.cli.options import Words, positional, read, sort_words, unknown_opti
 from sterad.cli.train import OutputOptions
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
-from sterad.experiments.config import Protocol
+from sterad.experiments.config import Protocol, RunConfig
 from sterad.validation import ADVANCED, Count, Positive, Seed
 
 HINTS: dict[str, Any] = {
@@ -285,6 +285,11 @@ def test_values_of_a_file_stand_below_those_of_the_command_line(tmp_path: Path) 
     [
         (["er", "--learning-rate", "1"], "unknown option --learning-rate: use --lr"),
         (["--num-epochs", "3"], "unknown option --num-epochs: a stream is seen once; "),
+        (
+            ["er", "--epochs", "3"],
+            "unknown option --epochs: a stream is seen once; --memory-iterations takes several "
+            "steps on each batch; it belongs to the method gdumb, joint",
+        ),
         (["er", "--alpha", "1"], "unknown option --alpha: it belongs to the method derpp, lump"),
         (["--overlap=1"], "unknown option --overlap: it belongs to the stream linear"),
         (["--noise", "1"], "unknown option --noise: it belongs to the dataset synthetic"),
@@ -345,3 +350,13 @@ def test_every_command_has_help(words: list[str], capsys: pytest.CaptureFixture[
         assert said.out.startswith(f"usage: sterad {' '.join(words)} ")
         assert "None" not in said.out
         assert said.err == ""
+
+
+def test_a_config_file_may_name_tuned_values(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('tuned = "digits"\nmemory = 7\n')
+    own = {"Run": (Protocol, OutputOptions), "Execution": (Execution,)}
+    words = ["er-ace", "--config", str(file)]
+    config = request(words, "sterad train", "", "method", ("dataset", "stream"), own).config()
+    assert (config.method.fields.clip, config.protocol.memory) == (20.0, 7)
+    assert RunConfig.of(method="er-ace").method.fields.clip is None

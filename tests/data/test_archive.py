@@ -61,7 +61,7 @@ def test_paths_that_lead_elsewhere(tmp_path: Path, name: str, make: object) -> N
     archive = folder / "a.archive"
     members = (("data/one", b"1"), (name, b"evil"))
     tar_of(archive, *members) if make is tar_of else zip_of(archive, *members)
-    with pytest.raises(SteradError, match=r"leads elsewhere, and is refused"):
+    with pytest.raises(SteradError, match=r"leads outside the folder: it is not the official"):
         unpack(archive, folder, "data")
     assert left(folder) == []
     assert not list(tmp_path.rglob("*evil*"))
@@ -72,7 +72,7 @@ def test_paths_that_lead_elsewhere(tmp_path: Path, name: str, make: object) -> N
 )
 def test_links_and_devices_in_tar(tmp_path: Path, kind: bytes) -> None:
     archive = tar_of(tmp_path / "a.tar.gz", ("data/one", b"1"), evil=kind)
-    with pytest.raises(SteradError, match="'data/evil', a link or a device, and is refused"):
+    with pytest.raises(SteradError, match="'data/evil', a link or a device: it is not the"):
         unpack(archive, tmp_path, "data")
     assert left(tmp_path) == []
 
@@ -90,13 +90,15 @@ def test_bombs(tmp_path: Path, make: object) -> None:
     members = (("data/one", bytes(50_000_000)),)
     tar_of(archive, *members) if make is tar_of else zip_of(archive, *members)
     assert archive.stat().st_size < 100_000
-    with pytest.raises(SteradError, match=r"more than [0-9,]+ bytes, like a bomb, and is refused"):
+    with pytest.raises(
+        SteradError, match=r"more than [0-9,]+ unpacked bytes: it is not the official"
+    ):
         unpack(archive, tmp_path, "data")
     many = (("data/one", b"1"), ("data/two", b"2"), ("data/three", b"3"))
     tar_of(archive, *many) if make is tar_of else zip_of(archive, *many)
     with pytest.raises(SteradError, match="more than 2 files"):
         unpack(archive, tmp_path, "data", Limits(files=2))
-    with pytest.raises(SteradError, match="more than 2 bytes"):
+    with pytest.raises(SteradError, match="more than 2 unpacked bytes"):
         unpack(archive, tmp_path, "data", Limits(bytes=2))
     assert left(tmp_path) == []
 
@@ -110,7 +112,7 @@ def test_cut_archives(tmp_path: Path, make: object, keep: float) -> None:
     tar_of(archive, *members) if make is tar_of else zip_of(archive, *members)
     content = archive.read_bytes()
     archive.write_bytes(content[: int(len(content) * keep)])
-    with pytest.raises(SteradError, match="is damaged or cut short"):
+    with pytest.raises(SteradError, match="is damaged or truncated"):
         unpack(archive, tmp_path, "data")
     assert left(tmp_path) == []
 
@@ -120,7 +122,7 @@ def test_a_flipped_bit_in_a_zip(tmp_path: Path) -> None:
     content = bytearray(archive.read_bytes())
     content[200] ^= 16
     archive.write_bytes(content)
-    with pytest.raises(SteradError, match="is damaged or cut short"):
+    with pytest.raises(SteradError, match="is damaged or truncated"):
         unpack(archive, tmp_path, "data")
     assert left(tmp_path) == []
 
@@ -128,10 +130,10 @@ def test_a_flipped_bit_in_a_zip(tmp_path: Path) -> None:
 def test_something_else(tmp_path: Path) -> None:
     archive = tmp_path / "a.tar.gz"
     archive.write_bytes(b"<html>Not found</html>")
-    with pytest.raises(SteradError, match="is damaged or cut short"):
+    with pytest.raises(SteradError, match="is damaged or truncated"):
         unpack(archive, tmp_path, "data")
     tar_of(archive, ("other/one", b"1"))
-    with pytest.raises(SteradError, match="holds no folder 'data'"):
+    with pytest.raises(SteradError, match="has no folder 'data'"):
         unpack(archive, tmp_path, "data")
     tar_of(archive, ("data/one", b"1"), ("data/one", b"2"))
     with pytest.raises(SteradError, match="twice"):

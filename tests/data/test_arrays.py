@@ -3,8 +3,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sterad.data.arrays import as_inputs, as_labels
+from sterad.data.arrays import area_resize, area_weights, as_inputs, as_labels
 from sterad.errors import SteradError
 
 RNG = np.random.default_rng(0)
@@ -50,18 +52,18 @@ def test_vectors_become_float32(dtype: type) -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (np.full((2, 8, 8), 1.5), r"hold 1.5 at index 0 and must lie in \[0, 1\]"),
-        (np.full((2, 8, 8), -0.1), "hold -0.1"),
-        (np.full((2, 8, 8), np.nan), "hold nan at index 0"),
-        (np.array([np.zeros((8, 8)), np.full((8, 8), np.inf)]), "hold inf at index 1"),
+        (np.full((2, 8, 8), 1.5), r"contain 1.5 at index 0 and must be in \[0, 1\]"),
+        (np.full((2, 8, 8), -0.1), "contain -0.1"),
+        (np.full((2, 8, 8), np.nan), "contain nan at index 0"),
+        (np.array([np.zeros((8, 8)), np.full((8, 8), np.inf)]), "contain inf at index 1"),
         (np.zeros((2, 8, 8), np.int64), "int64.*give uint8 from 0 to 255"),
         (np.zeros((2, 8, 8), bool), "bool"),
-        (np.zeros((2, 3, 3, 3), np.uint8), "channels first or last"),
+        (np.zeros((2, 3, 3, 3), np.uint8), "channels can be first or last"),
         (np.zeros((2, 2, 8, 8), np.uint8), r"shape \(2, 2, 8, 8\).*1 or 3 channels"),
         (np.zeros(7), r"shape \(7,\)"),
-        ([[1.0, 2.0], [3.0]], "not one array"),
-        (np.array([[1.0, 2.0], [np.nan, 3.0]]), "hold nan at index 1"),
-        (np.array([[1e300]]), r"hold 1e\+300 at index 0"),
+        ([[1.0, 2.0], [3.0]], "cannot be converted to one array"),
+        (np.array([[1.0, 2.0], [np.nan, 3.0]]), "contain nan at index 1"),
+        (np.array([[1e300]]), r"contain 1e\+300 at index 0"),
         (np.array([["a", "b"]]), "give numbers"),
     ],
 )
@@ -71,7 +73,41 @@ def test_what_is_no_image_gets_a_sentence(given: Any, sentence: str) -> None:
 
 
 def test_labels_of_any_integer_type_become_int64() -> None:
-    for given in ([1, 2], torch.tensor([1, 2]), np.array([1, 2], np.uint8)):
-        labels = as_labels(given)
+    for values in ([1, 2], torch.tensor([1, 2]), np.array([1, 2], np.uint8)):
+        labels = as_labels(values)
         assert labels.dtype == np.int64
         assert labels.tolist() == [1, 2]
+
+
+@given(side=st.integers(1, 40), size=st.integers(1, 40))
+def test_each_new_pixel_is_a_mean_and_each_old_one_counts_alike(side: int, size: int) -> None:
+    weights = area_weights(side, size)
+    np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(weights.sum(axis=0), size / side, rtol=1e-4)
+
+
+def test_whole_factors_are_the_means_of_blocks() -> None:
+    images = np.random.default_rng(0).integers(0, 256, (5, 3, 24, 24), dtype=np.uint8)
+    for size in (12, 8, 4):
+        blocks = images.reshape(5, 3, size, 24 // size, size, 24 // size).mean(axis=(3, 5))
+        np.testing.assert_array_equal(area_resize(images, size), np.floor(blocks + 0.5 + 1e-6))
+
+
+def test_upwards_repeats_and_keeps_the_mean() -> None:
+    images = np.array([[[[0, 100], [200, 40]]]], np.uint8)
+    larger = area_resize(images, 4)
+    np.testing.assert_array_equal(larger, images.repeat(2, axis=2).repeat(2, axis=3))
+    assert abs(area_resize(images, 3).mean() - images.mean()) < 1
+
+
+def test_the_same_size_is_the_same_array() -> None:
+    images = np.zeros((1, 1, 8, 8), np.uint8)
+    assert area_resize(images, 8) is images
+    assert area_resize(images, None) is images
+
+
+def test_wrong_sizes() -> None:
+    with pytest.raises(SteradError, match="image_size 33 is more than 4 times the 8 pixels"):
+        area_resize(np.zeros((1, 1, 8, 8), np.uint8), 33)
+    with pytest.raises(SteradError, match="feature vectors"):
+        area_resize(np.zeros((3, 7), np.float32), 8)

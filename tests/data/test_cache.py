@@ -1,3 +1,4 @@
+import fcntl
 import json
 import multiprocessing
 import os
@@ -5,6 +6,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +15,8 @@ import numpy as np
 import pytest
 
 from sterad.data import Dataset, Mnist, cache
-from sterad.data.check import check_cache
+from sterad.data.cache import hold_lock
+from sterad.data.dataset_files import check_cache
 from sterad.errors import SteradError
 
 Made = Callable[..., Path]
@@ -114,14 +118,14 @@ def test_a_damaged_entry_is_named_and_made_again(
     np.testing.assert_array_equal(again.train_images, images)
     said = capsys.readouterr().err
     assert str(entry_of(root)) in said
-    assert "made again" in said
-    cache.verify(entry_of(root))
+    assert "rebuilding it" in said
+    cache.verify_entry(entry_of(root))
 
 
 def test_a_flipped_bit_is_found_by_the_check(make_idx: Made) -> None:
     root = make_idx()
     Mnist(root=root).load()
-    assert check_cache("mnist", root) == [f"{entry_of(root)}: whole"]
+    assert check_cache("mnist", root) == [f"{entry_of(root)}: complete"]
     entry = entry_of(root)
     with open(entry / "train_images.npy", "r+b") as file:
         file.seek(500)
@@ -129,10 +133,10 @@ def test_a_flipped_bit_is_found_by_the_check(make_idx: Made) -> None:
         file.seek(500)
         file.write(bytes([byte ^ 1]))
     (said,) = check_cache("mnist", root)
-    assert "damaged (the checksum of train_images.npy differs), removed" in said
+    assert "damaged (the checksum of train_images.npy differs) and removed" in said
     assert not entry.exists()
     Mnist(root=root).load()
-    cache.verify(entry_of(root))
+    cache.verify_entry(entry_of(root))
 
 
 def test_an_older_format_is_made_anew(make_idx: Made) -> None:
@@ -161,7 +165,9 @@ def test_no_place_at_all(make_idx: Made, monkeypatch: pytest.MonkeyPatch, tmp_pa
     (root / ".sterad").touch()
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(SteradError, match=r"cannot keep the decoded images.*XDG_CACHE_HOME") as e:
+    with pytest.raises(
+        SteradError, match=r"cannot write the decoded images to the cache.*XDG_CACHE_HOME"
+    ) as e:
         Mnist(root=root).load()
     assert str(root / ".sterad") in str(e.value)
 
@@ -172,7 +178,7 @@ def test_a_full_disk(make_idx: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cache, "_save", full)
+    monkeypatch.setattr(cache, "_save_array", full)
     with pytest.raises(SteradError, match="No space left on device"):
         Mnist(root=root).load()
     assert [one.name for one in (root / ".sterad").iterdir()] == ["lock"]
@@ -196,12 +202,12 @@ def test_a_kill_in_the_middle_leaves_nothing_that_passes_for_whole(make_idx: Mad
     root = make_idx()
     words = (
         "import os, signal, sys\nfrom pathlib import Path\nfrom sterad.data import Mnist, cache\n"
-        "save = cache._save\n"
-        "def die(file, pieces):\n"
-        "    kept = save(file, pieces)\n"
+        "save = cache._save_array\n"
+        "def die(file, chunks):\n"
+        "    saved = save(file, chunks)\n"
         "    if file.name == 'test_images.npy': os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return kept\n"
-        "cache._save = die\nMnist(root=Path(sys.argv[1])).load()"
+        "    return saved\n"
+        "cache._save_array = die\nMnist(root=Path(sys.argv[1])).load()"
     )
     ended = subprocess.run([sys.executable, "-c", words, str(root)], capture_output=True)
     assert ended.returncode == -signal.SIGKILL
@@ -216,11 +222,29 @@ def test_a_hundred_thousand_images_open_without_being_read(
 ) -> None:
     count = 100_000
     folder = tmp_path / ".sterad" / "large-0"
-    pieces = cache.Pieces(count, lambda: [np.zeros((1000, 3, 8, 8), np.uint8)] * 100)
-    labels = cache.Pieces(count, lambda: [np.zeros(count, np.int64)])
-    cache.make(tmp_path, "large-0", {"images": pieces, "labels": labels}, {}, [])
+    images = cache.Chunks(count, lambda: [np.zeros((1000, 3, 8, 8), np.uint8)] * 100)
+    labels = cache.Chunks(count, lambda: [np.zeros(count, np.int64)])
+    cache.make_entry(tmp_path, "large-0", {"images": images, "labels": labels}, {}, [])
     monkeypatch.setattr(cache, "array_bytes", lambda _: pytest.fail("the images were read"))
     entry = cache.open_entry(tmp_path, folder)  # how long that takes: benchmarks/datasets.py
     assert isinstance(entry.arrays["images"], np.memmap)
     assert entry.arrays["images"].shape == (count, 3, 8, 8)
     shutil.rmtree(folder)
+
+
+def test_waiting_and_refusing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "lock"
+    with open(file, "ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with (
+            pytest.raises(SteradError, match="another process is decoding x: wait"),
+            hold_lock(file, "decoding x", wait=False),
+        ):
+            pytest.fail("it was held")
+        release = threading.Timer(0.2, lambda: fcntl.flock(other, fcntl.LOCK_UN))
+        release.start()
+        started = time.monotonic()
+        with hold_lock(file, "decoding x"):
+            assert time.monotonic() - started > 0.1
+        release.join()
+    assert "waiting for another process that is decoding x" in capsys.readouterr().err

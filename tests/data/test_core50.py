@@ -44,7 +44,7 @@ def test_a_missing_session(make_core50: Made) -> None:
 def test_an_object_that_one_session_has_not(make_core50: Made) -> None:
     root = make_core50()
     shutil.rmtree(root / "core50_128x128" / "s7" / "o2")
-    with pytest.raises(SteradError, match="'o2' is in one of the sessions s1 and s7"):
+    with pytest.raises(SteradError, match="'o2' is in only one of the sessions s1 and s7"):
         Core50(root=root).load()
 
 

@@ -48,9 +48,9 @@ def test_a_dataset_is_frozen() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"class_names": ()}, "declares no class"),
-        ({"train_labels": np.array([0, 1, 3, -1])}, "train labels hold 3 at index 2.*0 to 2"),
-        ({"test_labels": np.array([0, -1])}, "test labels hold -1 at index 1"),
+        ({"class_names": ()}, "has no classes"),
+        ({"train_labels": np.array([0, 1, 3, -1])}, "train labels contain 3 at index 2.*0 to 2"),
+        ({"test_labels": np.array([0, -1])}, "test labels contain -1 at index 1"),
         ({"train_labels": np.array([0, 1, 2])}, "3 train labels for 4 images"),
         ({"train_labels": np.zeros(4, np.int32)}, r"train labels are int32 of shape \(4,\)"),
         ({"train_labels": [0, 1, 2, 1]}, "train labels are list"),
@@ -72,7 +72,7 @@ def test_a_dataset_is_frozen() -> None:
         ({"domains": np.array([0, 1]), "domain_names": ("x", "y")}, "2 domains for 4 images"),
         (
             {"train_images": np.array([[0, 1], [0, 1], [0, np.nan], [np.inf, 1]], np.float32)},
-            "train images hold a NaN or infinite value in vector 2",
+            "train images contain a NaN or infinite value in vector 2",
         ),
     ],
 )
@@ -99,8 +99,8 @@ def test_from_arrays_takes_names() -> None:
 @pytest.mark.parametrize(
     ("labels", "sentence"),
     [
-        ([0, 1000], "label 1000 among 4 images"),
-        ([0, -1], "train labels hold -1 at index 1"),
+        ([0, 1000], "label 1000 implies more classes than there are images, 4"),
+        ([0, -1], "train labels contain -1 at index 1"),
         ([], "0 train labels for 2 images"),
         ([0.0, 1.0], "train labels are float64"),
         (["cat", "dog"], "train labels are <U3"),

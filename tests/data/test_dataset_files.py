@@ -1,12 +1,155 @@
-from collections.abc import Callable
+import dataclasses
+import fcntl
+import hashlib
+import http.server
+import shutil
+import tarfile
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from sterad.data.check import check
+from sterad.data import Cifar100, Kmnist
+from sterad.data.dataset_files import check, get
+from sterad.data.download import RetryPolicy
+from sterad.data.sources import SOURCES
 from sterad.errors import SteradError
 
+QUICK = RetryPolicy(stall_seconds=1.0, tries=1, pause_seconds=0.0)
 Made = Callable[..., Path]
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """Serve a folder on loopback: (folder, address)."""
+    folder = tmp_path_factory.mktemp("web")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield folder, f"http://127.0.0.1:{server.server_address[1]}/"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def publish(
+    monkeypatch: pytest.MonkeyPatch, name: str, web: tuple[Path, str], counts: tuple[int, ...]
+) -> None:
+    """Let the catalogue point at the files in the folder that is served."""
+    folder, address = web
+    choices = tuple(
+        tuple(
+            dataclasses.replace(
+                remote,
+                url=address + Path(remote.path).name,
+                size=(folder / Path(remote.path).name).stat().st_size,
+                md5=hashlib.md5((folder / Path(remote.path).name).read_bytes()).hexdigest(),
+            )
+            for remote in choice
+        )
+        for choice in SOURCES[name].choices[:1]
+    )
+    classes, train, test = counts
+    changed = dataclasses.replace(
+        SOURCES[name], choices=choices, classes=classes, train=train, test=test, md5={}
+    )
+    monkeypatch.setitem(SOURCES, name, changed)
+
+
+@pytest.fixture
+def cifar_web(
+    make_cifar: Made, web: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> tuple[Path, str]:
+    root = make_cifar("cifar100", "python")
+    with tarfile.open(web[0] / "cifar-100-python.tar.gz", "w:gz") as tar:
+        tar.add(root / "cifar-100-python", "cifar-100-python")
+    shutil.rmtree(root / "cifar-100-python")
+    publish(monkeypatch, "cifar100", web, (4, 4, 2))
+    return web
+
+
+def test_an_archive_is_fetched_unpacked_and_read(
+    cifar_web: tuple[Path, str], tmp_path: Path
+) -> None:
+    root = tmp_path / "DATA"
+    assert get("cifar100", root, QUICK).startswith("cifar100 is complete: 4 classes, 4 training")
+    assert len(Cifar100(root=root).load().train_labels) == 4
+    assert "already exists" in get("cifar100", root, QUICK)
+    assert sorted(one.name for one in root.iterdir()) == [
+        ".sterad",
+        "cifar-100-python",
+        "cifar-100-python.tar.gz",
+    ]
+
+
+def test_without_a_network_the_file_can_be_put_there(
+    cifar_web: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = cifar_web[0] / "cifar-100-python.tar.gz"
+    content = archive.read_bytes()
+    archive.unlink()
+    with pytest.raises(SteradError, match=r"put cifar-100-python.tar.gz \(.* bytes, md5 .*\) at"):
+        get("cifar100", tmp_path, QUICK)
+    (tmp_path / archive.name).write_bytes(content[:-1])
+    with pytest.raises(SteradError, match=r"is not the official file: its checksum is"):
+        get("cifar100", tmp_path, QUICK)
+    assert not (tmp_path / "cifar-100-python").exists()
+    (tmp_path / archive.name).write_bytes(content)
+    assert "cifar100 is complete" in get("cifar100", tmp_path, QUICK)
+
+
+def test_four_files_are_fetched_to_their_folder(
+    make_idx: Made, web: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make_idx("made", packed=True) / "made"
+    for file in made.iterdir():
+        shutil.copy(file, web[0])
+    shutil.rmtree(made)
+    publish(monkeypatch, "kmnist", web, (10, 20, 10))
+    missing = web[0] / "t10k-labels-idx1-ubyte.gz"
+    missing.rename(web[0] / "away")
+    with pytest.raises(SteradError, match="the server returned 404"):
+        get("kmnist", tmp_path, QUICK)
+    with pytest.raises(SteradError, match="lacks t10k-labels-idx1-ubyte"):
+        Kmnist(root=tmp_path).load()
+    (web[0] / "away").rename(missing)
+    assert "kmnist is complete" in get("kmnist", tmp_path, QUICK)
+    assert check("kmnist", tmp_path, bytes_too=True).whole
+
+
+def test_what_is_there_in_part_is_never_overwritten(
+    cifar_web: tuple[Path, str], tmp_path: Path
+) -> None:
+    (tmp_path / "cifar-100-python").mkdir()
+    (tmp_path / "cifar-100-python" / "train").write_text("mine")
+    with pytest.raises(SteradError, match="exists but is incomplete: move it"):
+        get("cifar100", tmp_path, QUICK)
+    assert not (tmp_path / "cifar-100-python.tar.gz").exists(), "nothing is fetched in vain"
+    assert (tmp_path / "cifar-100-python" / "train").read_text() == "mine"
+
+
+def test_two_at_once(cifar_web: tuple[Path, str], tmp_path: Path) -> None:
+    (tmp_path / ".sterad").mkdir()
+    with open(tmp_path / ".sterad" / "get-cifar100.lock", "ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(SteradError, match="another process is downloading cifar100"):
+            get("cifar100", tmp_path, QUICK)
+    assert "complete" in get("cifar100", tmp_path, QUICK)
+
+
+def test_an_unwritable_root_and_an_unknown_name(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SteradError, match="cannot write to"):
+        get("mnist", tmp_path / "file", QUICK)
+    with pytest.raises(SteradError, match="'digits' has no official files to download"):
+        get("digits", tmp_path, QUICK)
 
 
 def test_nothing_part_and_damage(make_cifar: Made, tmp_path: Path) -> None:
@@ -16,14 +159,14 @@ def test_nothing_part_and_damage(make_cifar: Made, tmp_path: Path) -> None:
     found = check("cifar100", make_cifar("cifar100", "python"))
     assert found.there
     assert not found.whole
-    assert "in part: 4 classes, 4 training and 2 test images, of 100, 50,000" in found.sentence
+    assert "incomplete: 4 classes, 4 training and 2 test images, of 100, 50,000" in found.sentence
     (tmp_path / "cifar-100-python" / "meta").unlink()
     assert "lacks meta" in check("cifar100", tmp_path).sentence
 
 
 def test_there_is_nothing_to_check_of_your_own(tmp_path: Path) -> None:
     for name in ("digits", "folder"):
-        with pytest.raises(SteradError, match="nothing to check"):
+        with pytest.raises(SteradError, match="has no official files to check"):
             check(name, tmp_path)
 
 

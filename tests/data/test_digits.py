@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sterad.data import Digits
-from sterad.data.digits import every_fifth
+from sterad.data.digits import is_every_fifth
 
 
 def test_the_embedded_file_is_scikit_learns_copy() -> None:
@@ -39,6 +39,6 @@ def test_the_split_is_fixed_and_fair() -> None:
 def test_every_fifth_agrees_with_counting() -> None:
     labels = np.random.default_rng(0).integers(0, 4, 200)
     count = dict.fromkeys(range(4), 0)
-    for label, marked in zip(labels.tolist(), every_fifth(labels), strict=True):
+    for label, marked in zip(labels.tolist(), is_every_fifth(labels), strict=True):
         count[label] += 1
         assert marked == (count[label] % 5 == 0)

@@ -19,7 +19,7 @@ def test_train_and_test(make_folder: Made) -> None:
     assert data.test_labels.tolist() == [0] * 5 + [1] * 5
     assert data.class_names == ("ant", "bee")
     assert not data.flip
-    assert Folder(folder="pets", flip=True).mirrored()
+    assert Folder(folder="pets", flip=True).allows_flip()
 
 
 def test_a_split_from_a_seed(make_folder: Made) -> None:
@@ -41,7 +41,7 @@ def test_a_split_from_a_seed(make_folder: Made) -> None:
 
 def test_grey_and_any_size(save_image: Callable[..., None], make_folder: Made) -> None:
     root = make_folder(size=(12, 8))
-    with pytest.raises(SteradError, match=r"is 12x8 pixels: give image_size"):
+    with pytest.raises(SteradError, match=r"has 12x8 pixels and is not square: give image_size"):
         Folder(root=root, folder="pets").load()
     save_image(root / "pets" / "ant" / "9.png", np.full((30, 20), 9, np.uint8))
     data = Folder(root=root, folder="pets", image_size=6, channels=1).load()
@@ -66,7 +66,9 @@ def test_the_largest_centred_square_is_taken(
 def test_sizes_that_differ(save_image: Callable[..., None], make_folder: Made) -> None:
     root = make_folder(("train", "test"))
     save_image(root / "pets" / "train" / "bee" / "3.png", np.zeros((9, 9, 3), np.uint8))
-    with pytest.raises(SteradError, match=r"train image 8, .*is 9x9.*8x8.*give image_size"):
+    with pytest.raises(
+        SteradError, match=r"train image 8, .*has 9x9 pixels instead of 8x8.*give image_size"
+    ):
         Folder(root=root, folder="pets").load()
 
 
@@ -78,30 +80,32 @@ def test_one_class(make_folder: Made) -> None:
 def test_an_image_that_does_not_decode(make_folder: Made) -> None:
     root = make_folder(("train", "test"))
     (root / "pets" / "train" / "bee" / "2.png").write_bytes(b"\x89PNG\r\n\x1a\nbroken")
-    remedy = r"\. Fetch them again, or remove them$"
-    one = rf"^1 of 20 images do not decode: '[^']*train/bee/2\.png' \(.*\){remedy}"
+    remedy = r"\. Replace or remove them$"
+    one = rf"^1 of 20 images cannot be decoded: '[^']*train/bee/2\.png' \(.*\){remedy}"
     with pytest.raises(SteradError, match=one):
         Folder(root=root, folder="pets").load()
     # The first image says how large all are, and the tests lie in another split: all are named.
     (root / "pets" / "train" / "ant" / "0.png").write_bytes(b"")
     (root / "pets" / "test" / "bee" / "1.png").write_bytes(b"no image")
     files = r" \(.*\); ".join(rf"'[^']*{one}\.png'" for one in ("ant/0", "bee/2", "test/bee/1"))
-    with pytest.raises(SteradError, match=rf"^3 of 20 images do not decode: {files} .*{remedy}"):
+    with pytest.raises(
+        SteradError, match=rf"^3 of 20 images cannot be decoded: {files} .*{remedy}"
+    ):
         Folder(root=root, folder="pets").load()
 
 
 def test_too_many_bits(save_image: Callable[..., None], make_folder: Made) -> None:
     root = make_folder(("train", "test"))
     save_image(root / "pets" / "train" / "ant" / "1.png", np.full((8, 8), 40_000, np.uint16))
-    with pytest.raises(SteradError, match=r"more than 8 bits a channel"):
+    with pytest.raises(SteradError, match=r"more than 8 bits per channel"):
         Folder(root=root, folder="pets").load()
 
 
 def test_bombs_are_refused_before_they_are_decoded(
     make_folder: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sterad.data.image_files.MOST_PIXELS", 50)
-    with pytest.raises(SteradError, match=r"8x8 pixels, too many"):
+    monkeypatch.setattr("sterad.data.image_files.MAX_PIXELS", 50)
+    with pytest.raises(SteradError, match=r"8x8 pixels, more than 50"):
         Folder(root=make_folder(), folder="pets").load()
 
 
@@ -118,10 +122,12 @@ def test_folders_that_do_not_fit(
         Folder(root=root, folder="pets").load()
     with pytest.raises(SteradError, match=r"the dataset folder needs --folder: give its path"):
         Folder(root=root).load()
-    missing = r"there is neither '.*/dogs' nor 'dogs': give --folder, and --root where it lies"
+    missing = r"there is no '.*/dogs' or 'dogs': correct --folder or --root"
     with pytest.raises(SteradError, match=missing):
         Folder(root=root, folder="dogs").load()
-    with pytest.raises(SteradError, match=r"ant/0\.png' is not a folder: give one with a sub-"):
+    with pytest.raises(
+        SteradError, match=r"ant/0\.png' is not a folder: give a folder with one sub-"
+    ):
         Folder(root=root, folder="pets/train/ant/0.png").load()
     for share in (0.0, 1.0):
         told = rf"^test_share {share} is out of range: give a number in \(0, 1\)$"

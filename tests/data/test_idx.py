@@ -42,7 +42,7 @@ def test_where_debian_puts_fashion_mnist(
     make_idx: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = make_idx("usr/share", packed=True) / "usr" / "share"
-    monkeypatch.setattr(FashionMnist, "elsewhere", (place,))
+    monkeypatch.setattr(FashionMnist, "system_folders", (place,))
     data = FashionMnist(root=tmp_path / "nowhere").load()
     assert len(data.train_labels) == 20
     assert not (tmp_path / "nowhere").exists(), "the cache lies with the user"
@@ -59,13 +59,13 @@ def test_a_label_file_of_another_length(make_idx: Made) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "cannot be read to its end"),
-        (b"\x00\x00\x08", "cannot be read to its end"),
+        (b"", "is truncated or cannot be read"),
+        (b"\x00\x00\x08", "is truncated or cannot be read"),
         (b"\x89PNG\r\n\x1a\n", "not an idx file of bytes"),
         (struct.pack(">HBBI", 0, 0x0D, 1, 4) + bytes(16), "not an idx file of bytes"),
-        (struct.pack(">HBBI", 0, 8, 1, 9) + bytes(8), "must hold 9 values.*holds 8"),
-        (struct.pack(">HBBI", 0, 8, 1, 9) + bytes(10), "must hold 9 values.*holds more"),
-        (struct.pack(">HBB3I", 0, 8, 3, 2**31, 2**31, 9), "claims the shape"),
+        (struct.pack(">HBBI", 0, 8, 1, 9) + bytes(8), "must have 9 values.*has 8"),
+        (struct.pack(">HBBI", 0, 8, 1, 9) + bytes(10), "must have 9 values.*has more"),
+        (struct.pack(">HBB3I", 0, 8, 3, 2**31, 2**31, 9), "declares the shape"),
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
@@ -79,7 +79,9 @@ def test_odd_files(tmp_path: Path, content: bytes, sentence: str, packed: bool) 
 def test_a_cut_gzip(make_idx: Made) -> None:
     file = make_idx("mnist", packed=True) / "mnist" / "t10k-images-idx3-ubyte.gz"
     file.write_bytes(file.read_bytes()[:-200])
-    with pytest.raises(SteradError, match=r"t10k-images-idx3-ubyte.gz' cannot be read to its end"):
+    with pytest.raises(
+        SteradError, match=r"t10k-images-idx3-ubyte.gz' is truncated or cannot be read"
+    ):
         Mnist(root=file.parents[1]).load()
 
 
@@ -96,7 +98,7 @@ def test_the_real_fashion_mnist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     debian = Path("/usr/share/datasets/fashion-mnist")
     if not debian.is_dir():
         pytest.skip("the Debian package dataset-fashion-mnist is not installed")
-    monkeypatch.setattr(FashionMnist, "elsewhere", (debian,))
+    monkeypatch.setattr(FashionMnist, "system_folders", (debian,))
     data = FashionMnist(root=tmp_path).load()
     assert data.train_images.shape == (60_000, 1, 28, 28)
     assert data.train_labels[:5].tolist() == [9, 0, 0, 3, 0]

@@ -51,7 +51,7 @@ def test_feature_vectors(tmp_path: Path) -> None:
     [
         ({"test_labels": None}, "has no array 'test_labels', only"),
         ({"train_labels": LABELS[:7]}, "mine.npz': there are 7 train labels for 8 images"),
-        ({"train_images": np.array([{}] * 8, dtype=object)}, "cannot be read.*plain numbers"),
+        ({"train_images": np.array([{}] * 8, dtype=object)}, "cannot be read.*arrays of numbers"),
         ({"train_images": IMAGES.astype(int)}, "give uint8"),
     ],
 )
@@ -63,7 +63,7 @@ def test_odd_arrays(tmp_path: Path, changes: dict[str, Any], sentence: str) -> N
 def test_odd_files(tmp_path: Path) -> None:
     with pytest.raises(SteradError, match="the dataset npz needs --npz-file: give its path"):
         Npz(root=tmp_path).load()
-    missing = r"there is neither '.*/nowhere\.npz' nor 'nowhere\.npz': give --npz-file, and --root"
+    missing = r"there is no '.*/nowhere\.npz' or 'nowhere\.npz': correct --npz-file or --root"
     with pytest.raises(SteradError, match=missing):
         Npz(root=tmp_path, npz_file="nowhere.npz").load()
     (tmp_path / "folder.npz").mkdir()
@@ -79,5 +79,5 @@ def test_odd_files(tmp_path: Path) -> None:
     np.save(tmp_path / "one.npy", IMAGES)
     (tmp_path / "text.npz").write_bytes(b"no archive at all")
     for name in ("mine.npz", "one.npy", "text.npz"):
-        with pytest.raises(SteradError, match=r"is no whole \.npz file: save all arrays"):
+        with pytest.raises(SteradError, match=r"is not a complete \.npz file: save all arrays"):
             Npz(root=tmp_path, npz_file=name).load()

@@ -12,7 +12,7 @@ def test_lines_where_there_is_no_terminal(
     with progress("quick", 10, "images") as advance:
         advance(10)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(module, "QUIET_SECONDS", -1.0)
+    monkeypatch.setattr(module, "LINE_INTERVAL_S", -1.0)
     with progress("slow", 10_000, "images") as advance:
         advance(4_000)
     with progress("endless", None, "bytes") as advance:

@@ -3,13 +3,13 @@ from urllib.parse import urlsplit
 
 from sterad.data import DATASETS, Cifar10, Cifar100
 from sterad.data.sources import SOURCES
-from sterad.data.stored import Stored
+from sterad.data.stored import StoredDataset
 
 
 def test_every_source_is_a_dataset_and_complete() -> None:
     for name, source in SOURCES.items():
         described = DATASETS[name]
-        assert issubclass(described, Stored)
+        assert issubclass(described, StoredDataset)
         assert described.name == name
         assert source.licence
         assert source.page.startswith("http")

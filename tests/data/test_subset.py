@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sterad.data import Dataset, Digits, Subset, held_out
-from sterad.data.subset import occurrence
+from sterad.data.subset import occurrence_index
 from sterad.errors import SteradError
 
 
 @given(st.lists(st.integers(0, 5), max_size=60))
 def test_occurrence_agrees_with_counting(values: list[int]) -> None:
     expected = [values[:at].count(value) for at, value in enumerate(values)]
-    assert occurrence(np.array(values, np.int64)).tolist() == expected
+    assert occurrence_index(np.array(values, np.int64)).tolist() == expected
 
 
 @given(
@@ -67,7 +67,7 @@ def test_domains_are_cut_with_their_images() -> None:
     images, labels = np.zeros((6, 1, 8, 8), np.uint8), np.array([0, 1, 2, 0, 1, 2])
     domains = np.array([0, 0, 0, 1, 1, 1])
     data = Dataset("d", images, labels, images, labels, ("a", "b", "c"), False, domains, ("x", "y"))
-    cut = Subset(classes=2).cut(data)
+    cut = Subset(classes=2).apply(data)
     assert cut.domains is not None
     assert cut.domains.tolist() == [0, 0, 1, 1]
     assert cut.domain_names == ("x", "y")
@@ -91,9 +91,11 @@ def test_impossible_numbers_get_a_sentence(changes: dict[str, Any], sentence: st
 
 
 def test_more_than_there_is() -> None:
-    with pytest.raises(SteradError, match="classes is 11 and there are 10"):
+    with pytest.raises(SteradError, match="classes is 11, but the dataset has 10"):
         Digits(classes=11).load()
-    with pytest.raises(SteradError, match="test_per_class is 99 and the largest class has 36 test"):
+    with pytest.raises(
+        SteradError, match="test_per_class is 99, but the largest class has 36 test"
+    ):
         Digits(test_per_class=99).load()
 
 
@@ -119,5 +121,5 @@ def test_nothing_is_held_out_by_default_and_a_class_of_one_image_keeps_it() -> N
     small = Dataset.from_arrays(images, [0, 0, 0, 1], images[:2], [0, 1])
     assert held_out(small, 0.5).train_labels.tolist() == [0, 1]
     lonely = Dataset.from_arrays(images[:2], [0, 1], images[:2], [0, 1])
-    with pytest.raises(SteradError, match=r"validation 0.5 .* nothing to learn"):
+    with pytest.raises(SteradError, match=r"validation is 0.5, .* cannot be held out"):
         held_out(lonely, 0.5)

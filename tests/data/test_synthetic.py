@@ -42,7 +42,7 @@ def test_a_prototype_is_smooth() -> None:
 
 
 def test_images_drawn_in_parts_are_all_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sterad.data.synthetic.PIXELS_AT_ONCE", 64 * 7)
+    monkeypatch.setattr("sterad.data.synthetic.PIXELS_PER_CHUNK", 64 * 7)
     data = Synthetic(classes=2, per_class=10).load()
     assert (data.train_images.std(axis=(1, 2, 3)) > 0).all()
     assert nearest_mean_accuracy(data) > 0.9
@@ -69,6 +69,6 @@ def test_impossible_fields_get_a_sentence(name: str, value: Any, wanted: str) ->
 
 
 def test_images_that_no_memory_holds_are_refused_before_they_are_drawn() -> None:
-    told = r"^1,020,000 synthetic images of 1000 pixels a side take more than 8 GiB: give fewer"
+    told = r"^1,020,000 synthetic images of 1000x1000 pixels need more than 8 GiB: give fewer"
     with pytest.raises(SteradError, match=told):
         Synthetic(per_class=1_000, test_per_class=20, classes=1_000, image_size=1_000)

@@ -44,7 +44,7 @@ def test_a_missing_val_image(make_tiny: Made) -> None:
     root = make_tiny()
     (root / "tiny-imagenet-200" / "val" / "images" / "val_2.JPEG").unlink()
     with pytest.raises(
-        SteradError, match=r"^1 of 6 images do not decode: '.*val_2.JPEG' \(.*No such"
+        SteradError, match=r"^1 of 6 images cannot be decoded: '.*val_2.JPEG' \(.*No such"
     ):
         TinyImageNet(root=root).load()
 
@@ -53,7 +53,7 @@ def test_an_odd_size(save_image: Callable[..., None], make_tiny: Made) -> None:
     root = make_tiny()
     folder = root / "tiny-imagenet-200" / "train" / "n00000090" / "images"
     save_image(folder / "n00000090_7.JPEG", np.zeros((32, 64, 3), np.uint8))
-    with pytest.raises(SteradError, match=r"train image 7.*is 64x32 pixels where 64x64"):
+    with pytest.raises(SteradError, match=r"train image 7.*has 64x32 pixels instead of 64x64"):
         TinyImageNet(root=root).load()
 
 
@@ -69,9 +69,9 @@ def test_only_what_is_taken_is_decoded(make_tiny: Made) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "sentence"),
     [
-        ("val/val_annotations.txt", "val_0.JPEG\n", "line 1 of .* must hold a file and a class"),
-        ("val/val_annotations.txt", "", "names no image"),
-        ("wnids.txt", "n00000090\n", "holds 1 of the classes"),
+        ("val/val_annotations.txt", "val_0.JPEG\n", "line 1 of .* must be a file name and a class"),
+        ("val/val_annotations.txt", "", "lists no image"),
+        ("wnids.txt", "n00000090\n", "has 1 of the classes"),
     ],
 )
 def test_odd_lists(make_tiny: Made, file: str, content: str, sentence: str) -> None:

@@ -97,7 +97,7 @@ def test_a_folder_is_also_found_in_the_working_folder(place: Path) -> None:
     assert Folder(folder="imgs").load().classes == 2
     (place / "data").mkdir()
     assert Folder(folder="imgs").load().classes == 2
-    with pytest.raises(SteradError, match=r"neither 'data/gone' nor 'gone': give --folder"):
+    with pytest.raises(SteradError, match=r"there is no 'data/gone' or 'gone': correct --folder"):
         Folder(folder="gone").load()
 
 
@@ -106,7 +106,7 @@ def test_all_corrupt_images_are_named_in_one_go(image_size: int | None) -> None:
     files = images()
     for bad in (files[0], files[3], files[5]):
         bad.write_bytes(b"no image")
-    with pytest.raises(SteradError, match=r"^3 of 6 images do not decode: ") as caught:
+    with pytest.raises(SteradError, match=r"^3 of 6 images cannot be decoded: ") as caught:
         Folder(folder="imgs", image_size=image_size).load()
     assert all(repr(str(bad)) in str(caught.value) for bad in (files[0], files[3], files[5]))
     assert repr(str(files[1])) not in str(caught.value)
@@ -119,7 +119,7 @@ def test_corrupt_images_of_both_splits_are_named(place: Path) -> None:
             target = Path("split") / split / file.relative_to("imgs")
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(file.read_bytes() if file != files[2] else b"no image")
-    with pytest.raises(SteradError, match=r"^2 of 12 images do not decode: .*train.*test"):
+    with pytest.raises(SteradError, match=r"^2 of 12 images cannot be decoded: .*train.*test"):
         Folder(folder="split").load()
 
 

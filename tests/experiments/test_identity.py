@@ -179,3 +179,35 @@ def test_an_edited_plugin_is_loaded_again_in_the_same_process() -> None:
     load_plugin("mine.py")
     second = RunConfig.of(method="mine", dataset="synthetic")
     assert second.id != first.id
+
+
+def test_the_spelling_of_a_path_does_not_matter(tmp_path: Path) -> None:
+    write_folder(0)
+    spellings = ("imgs", "imgs/", "./imgs", str(tmp_path / "imgs"))
+    ids = {RunConfig.of(method="er", dataset="folder", folder=one).id for one in spellings}
+    assert len(ids) == 1
+
+
+def test_folders_of_one_name_in_two_places_are_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one root for both, the cache must not take the one for the other."""
+    monkeypatch.setenv("STERAD_DATA", str(tmp_path / "root"))
+    (tmp_path / "root").mkdir()
+    digests = []
+    for seed, name in enumerate(("here", "there")):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        write_folder(seed)
+        digests.append(RunConfig.of(method="er", dataset="folder", folder="imgs").digests)
+    assert digests[0] != digests[1]
+
+
+def test_an_image_with_its_old_size_and_time_is_noticed() -> None:
+    write_npz(0)
+    before, status = RunConfig.of(dataset="npz", npz_file="own.npz"), os.stat("own.npz")
+    write_npz(1)
+    os.utime("own.npz", ns=(status.st_atime_ns, status.st_mtime_ns))
+    after = RunConfig.of(dataset="npz", npz_file="own.npz")
+    assert os.stat("own.npz").st_size == status.st_size
+    assert after.id != before.id

@@ -14,11 +14,11 @@ from sterad.streams import Batch, Clear, Domain, Stream
 class Teller:
     """A learner that was watched: losses equal to labels."""
 
-    watching = False
-    watched: tuple[Tensor, Tensor] | None = None
+    records_sample_losses = False
+    sample_losses: tuple[Tensor, Tensor] | None = None
 
     def show(self, *labels: int) -> None:
-        self.watched = torch.tensor(labels, dtype=torch.float32), torch.tensor(labels)
+        self.sample_losses = torch.tensor(labels, dtype=torch.float32), torch.tensor(labels)
 
 
 def stream(tasks: int = 2, per_class: int = 50) -> Stream:
@@ -47,7 +47,7 @@ def test_the_first_task_has_no_old_classes() -> None:
 
 def test_what_is_no_number_is_not_kept() -> None:
     watch, learner = LossWatch(stream()), Teller()
-    learner.watched = torch.tensor([1.0, torch.nan]), torch.tensor([0, 2])
+    learner.sample_losses = torch.tensor([1.0, torch.nan]), torch.tensor([0, 2])
     watch.note(learner, batch(2), 1)  # type: ignore[arg-type]
     assert watch.losses == []
 
@@ -58,7 +58,7 @@ def test_few_steps_are_watched() -> None:
     looks = []
     for step in range(len(long)):
         watch.look(learner, step)  # type: ignore[arg-type]
-        looks.append(learner.watching)
+        looks.append(learner.records_sample_losses)
     assert 0.8 * WATCHED < sum(looks) <= WATCHED
 
 
@@ -66,7 +66,7 @@ def test_domains_share_their_classes_so_none_is_old() -> None:
     data = Synthetic(classes=4, per_class=5, test_per_class=1).load()
     watch, learner = LossWatch(Domain().open(data, seed=0)), Teller()
     watch.look(learner, 0)  # type: ignore[arg-type]
-    assert not learner.watching
+    assert not learner.records_sample_losses
 
 
 @pytest.mark.parametrize("method", ["agd-fd", "vmf-fd", "scr", "er"])
@@ -95,8 +95,8 @@ def test_the_mean_over_watched_rows_is_the_loss() -> None:
     session = prepare(config, Execution(threads=1))
     for one in session.batches():
         loss = session.learn(one)
-    session.learner.watching = True
+    session.learner.records_sample_losses = True
     loss = session.learner.observe(one)
-    assert session.learner.watched is not None
+    assert session.learner.sample_losses is not None
     assert loss is not None
-    assert session.learner.watched[0].mean() == pytest.approx(float(loss), rel=1e-5)
+    assert session.learner.sample_losses[0].mean() == pytest.approx(float(loss), rel=1e-5)

@@ -20,7 +20,7 @@ def written(given: Batch) -> Columns:
     return columns
 
 
-def test_images_lie_as_bytes_and_come_back_exactly() -> None:
+def test_images_are_stored_as_uint8_and_restored_exactly() -> None:
     given = batch()
     columns = written(given)
     assert columns.state_dict(4)["x"].dtype == torch.uint8
@@ -29,19 +29,19 @@ def test_images_lie_as_bytes_and_come_back_exactly() -> None:
     assert back.y.tolist() == [8, 7]
 
 
-def test_other_columns_keep_their_type() -> None:
+def test_other_columns_keep_their_dtype() -> None:
     given = batch(logits=torch.randn(2, 5, dtype=torch.float64), task=torch.tensor([1, 2]))
     back = written(given).read(SLOTS)
     for name, column in given.extra.items():
         torch.testing.assert_close(back.extra[name], column[ROWS], rtol=0, atol=0)
 
 
-def test_vectors_lie_as_floats() -> None:
+def test_vectors_are_stored_as_floats() -> None:
     given = Batch(torch.tensor([[300.0], [-0.123]]), torch.tensor([0, 1]))
     assert written(given).read(SLOTS).x.tolist() == given.x[ROWS].tolist()
 
 
-def test_neither_side_holds_on_to_the_others_memory() -> None:
+def test_batches_and_columns_share_no_memory() -> None:
     given = batch(logits=torch.ones(2, 5).requires_grad_())
     kept = given.x.clone()
     columns = written(given)
@@ -55,7 +55,7 @@ def test_neither_side_holds_on_to_the_others_memory() -> None:
     torch.testing.assert_close(columns.read(SLOTS).x, kept[ROWS], rtol=0, atol=0)
 
 
-def test_extra_vectors_may_become_longer_and_old_rows_end_in_zeros() -> None:
+def test_longer_extra_vectors_pad_old_rows_with_zeros() -> None:
     columns = written(batch(logits=torch.tensor([[1.0, 2.0], [3.0, 4.0]])))
     longer = batch(logits=torch.full((2, 3), 5.0))
     columns.admit(longer)
@@ -68,7 +68,7 @@ def test_extra_vectors_may_become_longer_and_old_rows_end_in_zeros() -> None:
     torch.testing.assert_close(again.read(torch.arange(4)).extra["logits"], back.extra["logits"])
 
 
-def test_what_is_refused_widens_nothing() -> None:
+def test_a_rejected_batch_widens_no_column() -> None:
     columns = written(batch(logits=torch.ones(2, 2), task=torch.tensor([1, 2])))
     with pytest.raises(SteradError, match="task"):
         columns.admit(batch(logits=torch.ones(2, 3)))
@@ -76,13 +76,13 @@ def test_what_is_refused_widens_nothing() -> None:
 
 
 @pytest.mark.parametrize("row", [(1,), (2, 2), ()])
-def test_rows_that_are_not_longer_vectors_are_refused(row: tuple[int, ...]) -> None:
+def test_rows_that_are_not_longer_vectors_raise(row: tuple[int, ...]) -> None:
     with pytest.raises(SteradError, match=r"logits \(2,\) float32 and the batch has"):
         written(batch(logits=torch.ones(2, 2))).admit(batch(logits=torch.ones(2, *row)))
 
 
 @pytest.mark.parametrize(
-    ("other", "sentence"),
+    ("other", "message"),
     [
         (batch(logits=torch.ones(2, 5)), r"x \(3, 4, 4\) uint8.*logits \(5,\) float32"),
         (Batch(torch.ones(2, 1, 4, 4), torch.ones(2).long()), r"x \(1, 4, 4\) uint8"),
@@ -90,18 +90,18 @@ def test_rows_that_are_not_longer_vectors_are_refused(row: tuple[int, ...]) -> N
         (batch(y=torch.ones(2)), "named x or y"),
     ],
 )
-def test_a_batch_of_other_columns_gets_a_sentence(other: Batch, sentence: str) -> None:
-    with pytest.raises(SteradError, match=sentence):
+def test_a_batch_of_other_columns_raises(other: Batch, message: str) -> None:
+    with pytest.raises(SteradError, match=message):
         written(batch()).admit(other)
 
 
 @pytest.mark.parametrize("capacity", [0, -3])
-def test_no_capacity_gets_a_sentence(capacity: int) -> None:
+def test_no_capacity_raises(capacity: int) -> None:
     with pytest.raises(SteradError, match=f"memory {capacity} .* at least 1.*finetune"):
         Columns(capacity)
 
 
-def test_more_room_keeps_what_was_there() -> None:
+def test_grow_keeps_the_samples() -> None:
     given = batch(logits=torch.ones(2, 5))
     columns = written(given)
     columns.grow(9)

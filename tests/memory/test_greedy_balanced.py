@@ -1,4 +1,4 @@
-"""The greedy balanced memory against its rule, sample by sample, and its properties."""
+"""GreedyBalanced against a reference that handles one sample at a time, and its properties."""
 
 import io
 
@@ -34,7 +34,7 @@ def held(memory: Memory) -> list[tuple[int, int]]:
     ]
 
 
-def literally(
+def reference(
     capacity: int, labels: list[int], generator: torch.Generator
 ) -> list[tuple[int, int]]:
     slots: list[tuple[int, int]] = []
@@ -58,18 +58,18 @@ def literally(
 
 @settings(max_examples=150, deadline=None)
 @given(st.integers(1, 20), STREAM, st.integers(0, 99))
-def test_updates_by_batch_are_the_rule_by_sample(
+def test_batch_updates_equal_the_reference_by_sample(
     capacity: int, batches: list[list[int]], seed: int
 ) -> None:
     memory = fed(GreedyBalanced(capacity, rng(seed)), batches)
     labels = [label for batch in batches for label in batch]
-    assert held(memory) == literally(capacity, labels, rng(seed))
+    assert held(memory) == reference(capacity, labels, rng(seed))
     assert memory.seen == len(labels)
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.integers(1, 20), STREAM)
-def test_never_above_capacity_and_no_class_below_its_share_for_nothing(
+def test_capacity_is_a_limit_and_every_class_fills_its_quota(
     capacity: int, batches: list[list[int]]
 ) -> None:
     memory = fed(GreedyBalanced(capacity, rng()), batches)
@@ -84,7 +84,7 @@ def test_never_above_capacity_and_no_class_below_its_share_for_nothing(
 
 @settings(max_examples=80, deadline=None)
 @given(st.integers(1, 40), st.permutations(range(5)), st.integers(1, 12))
-def test_classes_one_after_the_other_are_balanced_within_one(
+def test_consecutive_classes_are_balanced_within_one(
     capacity: int, order: list[int], size: int
 ) -> None:
     assume(capacity >= 5)
@@ -97,7 +97,7 @@ def test_classes_one_after_the_other_are_balanced_within_one(
         assert int(counts.max() - counts.min()) <= 1
 
 
-def test_what_gives_way_is_a_random_sample_of_the_largest_class() -> None:
+def test_replaced_samples_are_random_ones_of_the_largest_class() -> None:
     gone = torch.zeros(8)
     for seed in range(400):
         memory = fed(GreedyBalanced(8, rng(seed)), [[0] * 8, [1]])
@@ -108,7 +108,7 @@ def test_what_gives_way_is_a_random_sample_of_the_largest_class() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 12), STREAM, st.data())
-def test_a_saved_memory_goes_on_bit_for_bit(
+def test_a_restored_memory_gives_equal_results(
     capacity: int, batches: list[list[int]], data: st.DataObject
 ) -> None:
     cut = data.draw(st.integers(0, len(batches)))
@@ -125,7 +125,7 @@ def test_a_saved_memory_goes_on_bit_for_bit(
     assert whole.sample(3).y.tolist() == resumed.sample(3).y.tolist()
 
 
-def test_a_class_that_was_driven_out_stays_known() -> None:
+def test_a_class_without_samples_stays_known() -> None:
     memory = fed(GreedyBalanced(2, rng()), [[0, 1, 2]])
     assert memory.class_counts(3).tolist() == [0, 1, 1]
     loaded = GreedyBalanced(2, rng(1))
@@ -134,7 +134,7 @@ def test_a_class_that_was_driven_out_stays_known() -> None:
     assert memory.class_counts(3).tolist() == [0, 1, 1]
 
 
-def test_a_foreign_state_gets_a_sentence() -> None:
+def test_a_foreign_state_raises() -> None:
     memory = fed(GreedyBalanced(4, rng()), [[0, 1, 1]])
     state = memory.state_dict()
     with pytest.raises(SteradError, match=r"lacks known.*GreedyBalanced"):
@@ -143,5 +143,5 @@ def test_a_foreign_state_gets_a_sentence() -> None:
         memory.load_state_dict(state | {"filled": 2})
 
 
-def test_it_is_known_by_name() -> None:
+def test_greedy_balanced_is_registered() -> None:
     assert isinstance(MEMORIES["greedy_balanced"](3, rng()), GreedyBalanced)

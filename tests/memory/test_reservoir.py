@@ -34,7 +34,7 @@ def fed(memory: Reservoir, sizes: list[int]) -> Reservoir:
     return memory
 
 
-def literally(capacity: int, samples: int, generator: torch.Generator) -> list[int]:
+def reference(capacity: int, samples: int, generator: torch.Generator) -> list[int]:
     slots: dict[int, int] = {}
     n_added = 0
     for n_seen in range(samples):
@@ -49,11 +49,11 @@ def literally(capacity: int, samples: int, generator: torch.Generator) -> list[i
 
 @settings(max_examples=80, deadline=None)
 @given(st.integers(1, 30), st.lists(st.integers(0, 40), max_size=8), st.integers(0, 99))
-def test_updates_by_batch_are_algorithm_r_by_sample(
+def test_batch_updates_equal_algorithm_r_by_sample(
     capacity: int, sizes: list[int], seed: int
 ) -> None:
     memory = fed(Reservoir(capacity, rng(seed)), sizes)
-    assert held(memory) == literally(capacity, sum(sizes), rng(seed))
+    assert held(memory) == reference(capacity, sum(sizes), rng(seed))
     assert memory.seen == sum(sizes)
     assert len(memory) == min(capacity, sum(sizes))
     for batch in memory.everything(7):
@@ -61,18 +61,18 @@ def test_updates_by_batch_are_algorithm_r_by_sample(
         assert batch.extra["twice"].tolist() == (2 * batch.y).tolist()
 
 
-def test_every_sample_is_kept_with_the_same_probability() -> None:
+def test_every_sample_is_stored_with_the_same_probability() -> None:
     generator, counts = rng(1), np.zeros(40)
     for _ in range(1500):
         counts[held(fed(Reservoir(10, generator), [7, 13, 20]))] += 1
     assert counts.sum() == 15_000
-    # A fixed number of samples stays each time, so the counts vary less than multinomial ones.
+    # The number of stored samples is fixed, so the counts vary less than multinomial ones.
     expected = 1500 * 10 / 40
     statistic = ((counts - expected) ** 2 / (expected * (1 - 10 / 40))).sum() * 39 / 40
     assert 0.001 < stats.chi2(39).cdf(statistic) < 0.999
 
 
-def test_asking_for_more_than_there_is_gives_all_in_storage_order() -> None:
+def test_sampling_more_than_stored_returns_all_in_storage_order() -> None:
     memory = fed(Reservoir(10, rng()), [6])
     state = memory.state_dict()["rng"]
     assert memory.sample(7).y.tolist() == list(range(6))
@@ -92,7 +92,7 @@ def test_samples_are_distinct_uniform_and_keep_their_columns_together() -> None:
     assert stats.chi2(11).cdf(statistic) < 0.999
 
 
-def test_asking_for_exactly_what_there_is_shuffles() -> None:
+def test_sampling_exactly_all_shuffles() -> None:
     drawn = fed(Reservoir(50, rng()), [50]).sample(50).y.tolist()
     assert sorted(drawn) == list(range(50))
     assert drawn != sorted(drawn)
@@ -107,7 +107,7 @@ def test_an_empty_memory_gives_an_empty_batch() -> None:
     assert memory.seen == 0
 
 
-def test_class_counts_count_what_is_held() -> None:
+def test_class_counts_count_the_stored_samples() -> None:
     memory = Reservoir(6, rng())
     memory.update(Batch(torch.zeros(5, 2), torch.tensor([0, 2, 2, 0, 2])))
     counts = memory.class_counts(4)
@@ -117,7 +117,7 @@ def test_class_counts_count_what_is_held() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 20), st.lists(st.integers(1, 15), min_size=2, max_size=8), st.data())
-def test_a_saved_memory_goes_on_bit_for_bit(
+def test_a_restored_memory_gives_equal_results(
     capacity: int, sizes: list[int], data: st.DataObject
 ) -> None:
     cut = data.draw(st.integers(0, len(sizes)))
@@ -135,7 +135,7 @@ def test_a_saved_memory_goes_on_bit_for_bit(
     assert torch.equal(whole.state_dict()["rng"], resumed.state_dict()["rng"])
 
 
-def test_a_saved_state_is_trimmed_and_stays_as_it_was() -> None:
+def test_a_saved_state_is_a_trimmed_copy() -> None:
     memory = fed(Reservoir(1000, rng()), [7])
     state = memory.state_dict()
     assert state["columns"]["x"].untyped_storage().nbytes() == 7 * 4
@@ -145,7 +145,7 @@ def test_a_saved_state_is_trimmed_and_stays_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("changes", "message"),
     [
         ({"capacity": 6}, "saved memory has capacity 6 and this one 5"),
         ({"seen": 2}, "does not hold 2 samples"),
@@ -153,18 +153,16 @@ def test_a_saved_state_is_trimmed_and_stays_as_it_was() -> None:
         ({"rng": None}, "lacks rng"),
     ],
 )
-def test_a_foreign_state_gets_a_sentence_and_changes_nothing(
-    changes: dict[str, Any], sentence: str
-) -> None:
+def test_a_foreign_state_raises_and_changes_nothing(changes: dict[str, Any], message: str) -> None:
     memory = fed(Reservoir(5, rng()), [9])
     before = held(memory)
     state = {k: v for k, v in (memory.state_dict() | changes).items() if v is not None}
-    with pytest.raises(SteradError, match=sentence):
+    with pytest.raises(SteradError, match=message):
         memory.load_state_dict(state)
     assert held(memory) == before
 
 
-def test_a_refused_batch_changes_nothing() -> None:
+def test_a_rejected_batch_changes_nothing() -> None:
     memory = fed(Reservoir(5, rng()), [3])
     state = memory.state_dict()["rng"]
     with pytest.raises(SteradError, match="same columns"):
@@ -173,14 +171,14 @@ def test_a_refused_batch_changes_nothing() -> None:
     assert torch.equal(memory.state_dict()["rng"], state)
 
 
-def test_impossible_numbers_get_a_sentence() -> None:
+def test_impossible_numbers_raise() -> None:
     with pytest.raises(SteradError, match=r"memory 0 .*finetune"):
         Reservoir(0, rng())
     with pytest.raises(SteradError, match="-1 samples"):
         Reservoir(1, rng()).sample(-1)
 
 
-def test_the_reservoir_is_known_by_name_and_is_a_memory() -> None:
+def test_reservoir_is_registered_and_is_a_memory() -> None:
     memory: Memory = MEMORIES["reservoir"](3, rng())
     assert isinstance(memory, Reservoir)
     assert memory.capacity == 3

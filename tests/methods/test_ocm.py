@@ -14,7 +14,7 @@ from sterad.errors import SteradError
 from sterad.methods import METHODS, Problem
 from sterad.methods.ocm import OCM, OCMConfig
 from sterad.streams import Batch, Boundary, Clear, Stream
-from sterad.views.rotation import sixteenfold
+from sterad.views.geometry import sixteenfold
 
 
 def stream() -> Stream:

@@ -60,7 +60,7 @@ def test_a_recipe_for_vectors_gives_them_views(monkeypatch: pytest.MonkeyPatch) 
     made = learner("agd-fd", recipe="jitter", views=2)
     assert images_of_a_step(made) == 36
     x = torch.rand(4, 6)
-    first, second, raw = made.shown(x)
+    first, second, raw = made.views_of(x)
     assert torch.equal(raw, x)
     assert not torch.equal(first, second)
 

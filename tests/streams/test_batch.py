@@ -3,6 +3,7 @@ import torch
 
 from sterad.errors import SteradError
 from sterad.streams import Batch
+from sterad.streams.batch import to_bytes, to_unit
 
 
 def batch(n: int, value: float) -> Batch:
@@ -26,8 +27,26 @@ def test_to_moves_every_column() -> None:
     assert {moved.x.device.type, moved.y.device.type, moved.extra["logits"].device.type} == {"meta"}
 
 
-def test_columns_of_another_length_get_a_sentence() -> None:
+def test_columns_of_unequal_length_raise() -> None:
     with pytest.raises(SteradError, match="2 inputs and 3 labels"):
         Batch(torch.zeros(2, 4), torch.zeros(3))
     with pytest.raises(SteradError, match="2 inputs and 1 logits"):
         Batch(torch.zeros(2, 4), torch.zeros(2), {"logits": torch.zeros(1, 4)})
+
+
+def test_to_bytes_inverts_to_unit() -> None:
+    pixels = torch.arange(256, dtype=torch.uint8)
+    unit = to_unit(pixels)
+    assert unit.dtype == torch.float32
+    assert [unit.min().item(), unit.max().item()] == [0, 1]
+    torch.testing.assert_close(to_bytes(unit), pixels, rtol=0, atol=0)
+    assert pixels.tolist() == list(range(256))
+
+
+def test_to_unit_returns_floats_unchanged() -> None:
+    vectors = torch.tensor([[300.0, -2.0]])
+    assert to_unit(vectors) is vectors
+
+
+def test_to_bytes_clips_values_out_of_range() -> None:
+    assert to_bytes(torch.tensor([-0.1, 1.1])).tolist() == [0, 255]

@@ -14,7 +14,7 @@ from sterad.streams import blurry as module
 from sterad.streams.blurry import half_normal_order
 
 
-def literally(sequence: list[int], scale: float, rng: np.random.Generator) -> list[int]:
+def reference(sequence: list[int], scale: float, rng: np.random.Generator) -> list[int]:
     waiting, output = list(sequence), []
     while waiting:
         i = math.floor(abs(rng.normal(0, scale)))
@@ -36,15 +36,15 @@ def literally(sequence: list[int], scale: float, rng: np.random.Generator) -> li
     st.integers(0, 1000),
     st.sampled_from([3, 64, 1 << 15]),
 )
-def test_the_fast_order_is_the_literal_one_given_the_same_draws(
+def test_the_fast_order_equals_the_reference_with_equal_draws(
     length: int, scale: float, seed: int, block: int
 ) -> None:
     sequence = np.random.default_rng(seed).permutation(length)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "BLOCK", block)
-        patch.setattr(module, "DRAWS_AT_ONCE", 50)
+        patch.setattr(module, "BLOCK_SIZE", block)
+        patch.setattr(module, "DRAWS_PER_CALL", 50)
         fast = half_normal_order(sequence, scale, np.random.default_rng(seed))
-    assert fast.tolist() == literally(sequence.tolist(), scale, np.random.default_rng(seed))
+    assert fast.tolist() == reference(sequence.tolist(), scale, np.random.default_rng(seed))
 
 
 @settings(max_examples=60, deadline=None)
@@ -55,13 +55,13 @@ def test_any_length_and_scale_give_a_permutation(length: int, scale: float) -> N
     assert order.dtype == np.int64
 
 
-def test_the_tenth_redraw_is_wasted_even_when_it_fits() -> None:
+def test_the_tenth_redraw_is_ignored_even_if_it_fits() -> None:
     class Draws:
         def standard_normal(self, size: int) -> npt.NDArray[np.float64]:
             return np.array([9.0] * 10 + [2.0] + [9.0] * 9 + [1.0] + [0.0] * 20)
 
-    # Ten times beyond the end, then a 2 that fits: the first image comes, not the third. Then
-    # nine times beyond it and a 1 that fits as the ninth redraw: the second of those left comes.
+    # Ten draws beyond the end, then a 2 that fits: the first image is output, not the third. Then
+    # nine draws beyond it and a 1 that fits as the ninth redraw: the second one left is output.
     order = half_normal_order(np.arange(4), 1.0, Draws())  # type: ignore[arg-type]
     assert order.tolist() == [0, 2, 1, 3]
 
@@ -72,7 +72,7 @@ def test_a_tiny_scale_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan])
-def test_an_impossible_scale_gets_a_sentence(scale: float) -> None:
+def test_an_impossible_scale_raises(scale: float) -> None:
     with pytest.raises(SteradError, match="positive and finite"):
         half_normal_order(np.arange(3), scale, np.random.default_rng(0))
 
@@ -91,7 +91,7 @@ def test_the_published_statistics_hold(tasks: int, share: float) -> None:
 
 
 def test_a_million_samples_take_less_than_two_seconds() -> None:
-    start = time.process_time()  # of this process alone: the tests share their cores
+    start = time.process_time()  # CPU time of this process: tests run in parallel
     half_normal_order(np.arange(1_000_000), 1500.0, np.random.default_rng(0))
     assert time.process_time() - start < 2
 
@@ -106,6 +106,6 @@ def test_tasks_overlap_and_no_end_is_announced() -> None:
     assert len(stream) == 200
 
 
-def test_an_open_scale_gets_a_sentence() -> None:
+def test_a_missing_scale_raises() -> None:
     with pytest.raises(SteradError, match="give scale"):
         Blurry(tasks=5).open(Synthetic(per_class=2).load(), 0)

@@ -12,7 +12,7 @@ from sterad.streams.tasks import label_order, split_order, task_order
 labels_of_batches = st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=40)
 
 
-def literally(batches: list[list[int]], lag: int) -> list[tuple[bool, int, set[int], set[int]]]:
+def reference(batches: list[list[int]], lag: int) -> list[tuple[bool, int, set[int], set[int]]]:
     seen: set[int] = set()
     old: set[int] = set()
     c, task, story = lag, -1, []
@@ -31,16 +31,16 @@ def literally(batches: list[list[int]], lag: int) -> list[tuple[bool, int, set[i
 
 
 @given(labels_of_batches, st.integers(0, 12))
-def test_the_detector_follows_the_rule_to_the_letter(batches: list[list[int]], lag: int) -> None:
+def test_the_detector_follows_the_rule_exactly(batches: list[list[int]], lag: int) -> None:
     detector, story = ChangeDetector(lag), []
     for batch in batches:
         changed = detector.observe(torch.tensor(batch, dtype=torch.int64))
         story.append((changed, detector.task, set(detector.seen), set(detector.old)))
-    assert story == literally(batches, lag)
+    assert story == reference(batches, lag)
 
 
 @given(labels_of_batches, st.integers(0, 40))
-def test_a_saved_detector_goes_on_alike(batches: list[list[int]], cut: int) -> None:
+def test_a_restored_detector_gives_equal_results(batches: list[list[int]], cut: int) -> None:
     first, second = ChangeDetector(5), ChangeDetector()
     for batch in batches[:cut]:
         first.observe(torch.tensor(batch, dtype=torch.int64))
@@ -73,6 +73,6 @@ def test_the_published_numbers_of_changes_are_found(
         assert least <= found <= most
 
 
-def test_a_negative_lag_gets_a_sentence() -> None:
+def test_a_negative_lag_raises() -> None:
     with pytest.raises(SteradError, match="lag of a change detector is -1"):
         ChangeDetector(-1)

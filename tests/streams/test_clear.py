@@ -1,7 +1,7 @@
 import numpy as np
 
 from sterad.data import Dataset, Digits, Synthetic
-from sterad.streams import Batch, Boundary, Clear
+from sterad.streams import Batch, Boundary, Clear, Iid
 
 
 def test_a_task_holds_exactly_its_classes_and_ends_with_a_boundary() -> None:
@@ -37,3 +37,20 @@ def test_the_last_partial_batch_of_each_task_is_kept() -> None:
 def test_the_published_counts_of_batches() -> None:
     data = Synthetic(classes=10, per_class=500, image_size=1).load()
     assert len(Clear(tasks=5).open(data, 0)) == 500
+
+
+def test_iid_mixes_all_classes_and_announces_no_end() -> None:
+    stream = Iid(tasks=5).open(Synthetic(per_class=200).load(), seed=0)
+    assert (stream.proportions(10) > 5).all()
+    assert stream.ends == ()
+    assert not any(isinstance(event, Boundary) for _, event in stream.events())
+
+
+def test_iid_has_one_evaluation_per_task() -> None:
+    stream = Iid(tasks=5).open(Synthetic().load(), seed=0)
+    assert [e.classes for e in stream.evaluations()] == [(2, 8), (4, 9), (1, 6), (7, 3), (0, 5)]
+
+
+def test_iid_batches_cross_tasks() -> None:
+    stream = Iid(tasks=5, batch_size=7).open(Synthetic(per_class=10).load(), seed=0)
+    assert len(stream) == int(np.ceil(100 / 7))

@@ -1,4 +1,4 @@
-"""What every registered stream promises, whatever the dataset."""
+"""Properties of every registered stream on any dataset."""
 
 from typing import Any
 
@@ -24,6 +24,7 @@ from sterad.streams import (
     SiBlurry,
     Stream,
 )
+from sterad.streams.description import random_ranks
 
 shares = st.floats(0, 100)
 GOLDEN = {
@@ -117,7 +118,7 @@ def test_subsets_show_no_image_twice(draws: st.DataObject, data: Dataset, seed: 
 
 @settings(max_examples=80, deadline=None)
 @given(st.data(), datasets(), st.integers(0, 100))
-def test_equal_arguments_give_equal_streams_read_in_one_go_or_by_seeking(
+def test_equal_arguments_give_equal_streams_in_any_read_order(
     draws: st.DataObject, data: Dataset, seed: int
 ) -> None:
     source = draws.draw(st.one_of(permutations(data), subsets(data)))
@@ -165,7 +166,7 @@ def test_the_stream_of_a_seed_never_changes(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "sentence"),
+    ("source", "message"),
     [
         (
             lambda: IBlurry(disjoint=101),
@@ -177,14 +178,14 @@ def test_the_stream_of_a_seed_never_changes(name: str) -> None:
         (lambda: Linear(overlap=1.5), "overlap 1.5 is out of range: give a number in [0, 1]"),
     ],
 )
-def test_shares_that_are_none_get_a_sentence(source: Any, sentence: str) -> None:
+def test_shares_out_of_range_raise(source: Any, message: str) -> None:
     with pytest.raises(SteradError) as refused:
         source()
-    assert str(refused.value) == sentence
+    assert str(refused.value) == message
 
 
 @pytest.mark.parametrize("name", sorted(GOLDEN))
-def test_numbers_that_no_stream_can_have_get_a_sentence(name: str) -> None:
+def test_fields_out_of_range_raise(name: str) -> None:
     known = STREAMS[name].__dataclass_fields__
     for field, value, wanted in (
         ("batch_size", 0, "an integer from 1 to 100,000"),
@@ -196,3 +197,17 @@ def test_numbers_that_no_stream_can_have_get_a_sentence(name: str) -> None:
             with pytest.raises(SteradError) as refused:
                 STREAMS[name](**{field: value})
             assert str(refused.value) == f"{field} {value} is out of range: give {wanted}"
+
+
+@given(st.lists(st.integers(0, 5), max_size=60), st.integers(0, 99))
+def test_ranks_of_a_class_are_consecutive(labels: list[int], seed: int) -> None:
+    array = np.array(labels, dtype=np.int64)
+    ranks = random_ranks(array, np.random.default_rng(seed))
+    for label in set(labels):
+        assert sorted(ranks[array == label]) == list(range(labels.count(label)))
+
+
+def test_every_image_has_rank_0_equally_often() -> None:
+    rng, labels = np.random.default_rng(0), np.array([0, 1, 0, 1, 0])
+    first = sum(random_ranks(labels, rng) == 0 for _ in range(3000)) / 3000
+    np.testing.assert_allclose(first, [1 / 3, 1 / 2, 1 / 3, 1 / 2, 1 / 3], atol=0.04)

@@ -8,8 +8,8 @@ import torch
 from sterad.data import Dataset, Synthetic
 from sterad.errors import SteradError
 from sterad.streams import Batch, Domain
-from sterad.streams.domain import dealt, session_order, transformations
-from sterad.streams.pixels import to_unit
+from sterad.streams.batch import to_unit
+from sterad.streams.domain import assign_domains, session_order, transformations
 
 SESSIONS = """
 5 4 2 8 9 6 11 1
@@ -80,13 +80,13 @@ def test_each_domain_shows_its_images_under_its_transformation(kind: Any) -> Non
 
 def test_without_announced_ends_batches_cross_domains_and_images_do_not() -> None:
     data = Synthetic(per_class=8).load()
-    told = Domain("brightness", 4, batch_size=9).open(data, 0)
-    quiet = Domain("brightness", 4, batch_size=9, announced=False).open(data, 0)
-    assert quiet.boundary_steps == ()
-    assert (len(quiet), len(told)) == (9, 12)
-    for step in range(len(quiet)):
-        assert torch.equal(quiet.batch(step).x, quiet.batch(step).x)
-    images = [torch.cat([s.batch(i).x for i in range(len(s))]) for s in (told, quiet)]
+    announced = Domain("brightness", 4, batch_size=9).open(data, 0)
+    unannounced = Domain("brightness", 4, batch_size=9, announced=False).open(data, 0)
+    assert unannounced.boundary_steps == ()
+    assert (len(unannounced), len(announced)) == (9, 12)
+    for step in range(len(unannounced)):
+        assert torch.equal(unannounced.batch(step).x, unannounced.batch(step).x)
+    images = [torch.cat([s.batch(i).x for i in range(len(s))]) for s in (announced, unannounced)]
     torch.testing.assert_close(images[0], images[1])
 
 
@@ -107,15 +107,15 @@ def test_whole_shows_every_image_in_every_domain() -> None:
         assert sorted(part.tolist()) == list(range(30))
 
 
-def test_images_are_dealt_evenly_class_by_class() -> None:
+def test_domains_get_equal_parts_of_each_class() -> None:
     labels = np.random.default_rng(0).integers(0, 6, 1000)
-    domain = dealt(labels, 7, np.random.default_rng(1))
+    domain = assign_domains(labels, 7, np.random.default_rng(1))
     assert np.ptp(np.bincount(domain)) <= 1
     table = np.bincount(domain * 6 + labels, minlength=42).reshape(7, 6)
     assert (np.ptp(table, axis=0) <= 1).all()
 
 
-def test_permutations_are_drawn_from_the_seed_and_the_first_is_none() -> None:
+def test_permutations_depend_on_the_seed_and_the_first_is_the_identity() -> None:
     first, second = transformations("permutation", 3, 0), transformations("permutation", 3, 1)
     assert first[0] == second[0]
     assert len({*first, *second}) == 5
@@ -138,30 +138,32 @@ def test_a_dataset_without_sessions_is_rotated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "data", "sentence"),
+    ("source", "data", "message"),
     [
         (Domain("sessions"), Synthetic(per_class=2).load(), "has no sessions"),
         (Domain("sessions", 3), recorded(), "has 8 sessions"),
-        (Domain("sessions", whole=True), recorded(), "leave domains and whole away"),
-        (Domain("colour"), Synthetic(per_class=2).load(), "grey"),
+        (Domain("sessions", whole=True), recorded(), "do not give domains or whole"),
+        (Domain("colour"), Synthetic(per_class=2).load(), "is gray"),
         (Domain("rotation", 21), Synthetic(per_class=2).load(), "20 images cannot fill 21"),
     ],
 )
-def test_what_cannot_be_gets_a_sentence(source: Domain, data: Dataset, sentence: str) -> None:
-    with pytest.raises(SteradError, match=sentence):
+def test_impossible_domains_raise(source: Domain, data: Dataset, message: str) -> None:
+    with pytest.raises(SteradError, match=message):
         source.open(data, 0)
 
 
-def test_no_domains_at_all_get_a_sentence() -> None:
+def test_zero_domains_raise() -> None:
     with pytest.raises(SteradError, match=r"^domains 0 is out of range: give an integer from 1 to"):
         Domain("rotation", 0)
     with pytest.raises(SteradError, match=r"^domains is 0: give at least 1$"):
         transformations("rotation", 0, 0)
 
 
-def test_an_unknown_kind_gets_a_sentence() -> None:
-    told = "^kind 'moon' is unknown: choose sessions, rotation, permutation, brightness or colour$"
-    with pytest.raises(SteradError, match=told):
+def test_an_unknown_kind_raises() -> None:
+    message = (
+        "^kind 'moon' is unknown: choose sessions, rotation, permutation, brightness or colour$"
+    )
+    with pytest.raises(SteradError, match=message):
         Domain("moon")  # type: ignore[arg-type]
 
 
@@ -172,7 +174,7 @@ def test_vectors_cannot_be_rotated() -> None:
         Domain("rotation", 2).open(data, 0)
 
 
-def test_shifts_that_do_not_rise_get_a_sentence() -> None:
+def test_shifts_that_do_not_increase_raise() -> None:
     stream = Domain("brightness", 3).open(Synthetic(per_class=5).load(), 0)
     for shifts in (stream.shifts[1:], stream.shifts[::-1]):
         with pytest.raises(SteradError, match="must begin at 0"):

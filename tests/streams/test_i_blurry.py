@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 
 from sterad.data import Dataset
-from sterad.streams import Clear, IBlurry, Stream
+from sterad.errors import SteradError
+from sterad.streams import Clear, IBlurry, SiBlurry, Stream
+from sterad.streams.i_blurry import random_cuts
 from sterad.streams.tasks import home_tasks
 
 
@@ -59,16 +61,71 @@ def test_the_tasks_are_those_of_the_clear_stream() -> None:
     assert IBlurry(tasks=5).open(data, 3).tasks == Clear(tasks=5).open(data, 3).tasks
 
 
-def test_a_hundred_per_cent_disjoint_is_clear_and_all_blurred_is_uniform() -> None:
+def test_all_disjoint_is_clear_and_all_blurred_is_uniform() -> None:
     data = labelled(10, 1000)
     assert (np.count_nonzero(in_task(IBlurry(5, disjoint=100).open(data, 0)), axis=1) == 1).all()
     assert (in_task(IBlurry(5, disjoint=0, blur=100).open(data, 0)) > 150).all()
 
 
-def test_shares_that_do_not_divide_are_as_even_as_can_be() -> None:
+def test_shares_that_do_not_divide_are_spread_evenly() -> None:
     stream = IBlurry(tasks=4, disjoint=50, blur=40).open(labelled(12, 100), seed=0)
     homes = home_tasks(stream.tasks, 12)
     alone = [label for label, row in enumerate(stream.proportions(4).T) if row.max() == 100]
     assert len(alone) <= 6
     assert np.bincount(homes[alone], minlength=4).max() <= 2
     assert stream.ends == ()
+
+
+def sorted_by_class(classes: int, per_class: int) -> Dataset:
+    labels = np.repeat(np.arange(classes), per_class)
+    images = np.zeros((len(labels), 1, 1, 1), np.uint8)
+    return Dataset.from_arrays(images, labels, images[:classes], np.arange(classes))
+
+
+def test_sizes_of_tasks_differ_between_seeds_and_no_end_is_announced() -> None:
+    data = sorted_by_class(20, 10)
+    sizes = {tuple(map(len, SiBlurry(tasks=5).open(data, seed).tasks)) for seed in range(10)}
+    assert len(sizes) > 5
+    assert all(sum(one) == 20 and min(one) > 0 for one in sizes)  # empty tasks are not scored
+    assert SiBlurry(tasks=5).open(data, 0).ends == ()
+
+
+def test_classes_that_the_tasks_do_not_divide_are_left_out() -> None:
+    stream = SiBlurry(tasks=3, label_order=(4, 3, 2, 1, 0)).open(sorted_by_class(5, 10), 0)
+    assert sorted(label for task in stream.tasks for label in task) == [2, 3, 4]
+    assert stream.samples == 30
+
+
+def test_the_stated_share_of_blurry_images_moves_and_classes_share_it() -> None:
+    data = sorted_by_class(10, 1000)
+    for seed in range(5):
+        order = tuple(range(10))
+        stream = SiBlurry(tasks=5, disjoint=50, blur=40, label_order=order).open(data, seed)
+        labels = data.train_labels[stream.order]
+        # Disjoint classes stay together; a blurry class reaches far beyond its 1,000 images.
+        spread = [np.ptp(np.flatnonzero(labels == label)) for label in range(10)]
+        assert max(spread[:5]) < 7000
+        assert np.mean(np.array(spread[5:]) > 5000) >= 0.8
+
+
+def test_only_blurry_classes_leave_their_task() -> None:
+    data = sorted_by_class(10, 100)
+    stream = SiBlurry(tasks=2, disjoint=100, blur=50).open(data, 3)
+    sizes = [100 * len(task) for task in stream.tasks]
+    first = data.train_labels[stream.order[: sizes[0]]]
+    assert set(first) == set(stream.tasks[0])
+
+
+def test_impossible_tasks_raise() -> None:
+    with pytest.raises(SteradError, match="5 classes cannot make 6 tasks: give tasks from 1 to 5"):
+        SiBlurry(tasks=6).open(sorted_by_class(5, 2), 0)
+    with pytest.raises(SteradError, match=r"^tasks 0 is out of range: give an integer from 1 to"):
+        SiBlurry(tasks=0)
+
+
+def test_random_cuts_start_at_0_and_end_at_the_total() -> None:
+    rng = np.random.default_rng(0)
+    for total in (0, 1, 7):
+        cuts = random_cuts(total, 4, rng)
+        assert (cuts[0], cuts[-1], len(cuts)) == (0, total, 5)
+        assert cuts == sorted(cuts)

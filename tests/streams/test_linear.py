@@ -3,7 +3,7 @@ import pytest
 
 from sterad.data import Dataset
 from sterad.streams import Clear, Linear
-from sterad.streams.linear import trapezium_times
+from sterad.streams.linear import trapezoid_times
 
 
 def labelled(per_class: tuple[int, ...]) -> Dataset:
@@ -40,7 +40,7 @@ def test_no_overlap_is_the_clear_order_of_tasks_without_its_ends() -> None:
 
 
 def test_times_add_up_to_an_even_rate() -> None:
-    times = trapezium_times((50_000, 70_000, 100_000), 1.0, np.random.default_rng(0))
+    times = trapezoid_times((50_000, 70_000, 100_000), 1.0, np.random.default_rng(0))
     per_stretch, _ = np.histogram(times, bins=20, range=(0, 100_000))
     assert per_stretch == pytest.approx(np.full(20, 5000), abs=250)
     assert times.min() >= 0

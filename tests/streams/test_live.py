@@ -15,7 +15,7 @@ def feed(log: list[int]) -> Iterator[tuple[Any, Any]]:
         yield np.full((2, 3, 8, 8), number, np.uint8), [number, number + 1]
 
 
-def test_a_feed_without_end_is_read_only_as_far_as_asked() -> None:
+def test_a_feed_is_read_on_demand() -> None:
     log: list[int] = []
     stream = LiveStream(feed(log))
     assert (stream.samples, stream.steps, stream.input_shape, log) == (0, 0, None, [])
@@ -34,11 +34,11 @@ def test_labels_get_indices_as_they_appear() -> None:
     assert stream.labels.known == [900, 7]
 
 
-def test_batches_can_be_asked_for_in_turn_and_in_no_other_way() -> None:
+def test_batches_can_only_be_read_in_order() -> None:
     stream = LiveStream(feed([]))
     assert stream.batch(0).y.tolist() == [0, 1]
     for index in (0, 2):
-        with pytest.raises(SteradError, match="cannot seek; ask for 1"):
+        with pytest.raises(SteradError, match="cannot seek; give 1"):
             stream.batch(index)
     assert stream.batch(1).y.tolist() == [1, 2]
 
@@ -50,20 +50,20 @@ def test_a_stream_has_no_length() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pair", "sentence"),
+    ("pair", "message"),
     [
         (np.zeros((2, 8, 8)), r"batch 1 of the stream 'live' is a ndarray: give pairs"),
         ((np.zeros((2, 8, 8)), [0]), "2 images and 1 labels"),
         ((np.zeros((0, 8, 8)), []), "0 images and 0 labels"),
         ((np.full((1, 8, 8), 2.0), [0]), "images of batch 1"),
-        ((np.zeros((1, 9, 9)), [0]), r"shape \(1, 9, 9\) and those before had \(1, 8, 8\)"),
+        ((np.zeros((1, 9, 9)), [0]), r"shape \(1, 9, 9\) and earlier batches had \(1, 8, 8\)"),
         ((np.zeros((1, 8, 8)), ["cat"]), "keep to one kind"),
         ((np.zeros((1, 8, 8)), [0.5]), "integers or strings"),
     ],
 )
-def test_a_bad_pair_gets_a_sentence_and_is_not_counted(pair: Any, sentence: str) -> None:
+def test_a_bad_pair_raises_and_is_not_counted(pair: Any, message: str) -> None:
     stream = LiveStream([(np.zeros((1, 8, 8)), [0]), pair])
     next(stream)
-    with pytest.raises(SteradError, match=sentence):
+    with pytest.raises(SteradError, match=message):
         next(stream)
     assert (stream.samples, stream.steps, stream.labels.known) == (1, 1, [0])

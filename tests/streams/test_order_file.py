@@ -9,10 +9,13 @@ import torch
 from sterad.data import Dataset, Synthetic
 from sterad.errors import SteradError
 from sterad.streams import (
+    Blurry,
     Clear,
     Description,
     Domain,
     IBlurry,
+    LongTail,
+    ReplayFile,
     Shift,
     Stream,
     read_order,
@@ -28,7 +31,7 @@ def data() -> Dataset:
 @pytest.mark.parametrize(
     "source", [Clear(5), IBlurry(5, imbalance=3), Domain("permutation", 3), Domain("rotation", 2)]
 )
-def test_a_saved_stream_comes_back_whole(source: Description, tmp_path: Path) -> None:
+def test_a_saved_stream_is_restored_completely(source: Description, tmp_path: Path) -> None:
     stream = source.open(data(), 4)
     back = read_order(save_order(stream, tmp_path / "order.npz"), data())
     assert (back.digest, back.tasks, back.ends) == (stream.digest, stream.tasks, stream.ends)
@@ -68,10 +71,10 @@ def altered(path: Path, **changes: Any) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("changes", "message"),
     [
-        ({"order": np.arange(120)}, "damaged .its hash says"),
-        ({"batch_size": 7}, "damaged .its hash says"),
+        ({"order": np.arange(120)}, "damaged .its hash is"),
+        ({"batch_size": 7}, "damaged .its hash is"),
         ({"order": np.arange(121)}, "within the 120 training images"),
         ({"format": 2}, "has format 2"),
         ({"plan": "{"}, "damaged"),
@@ -79,30 +82,30 @@ def altered(path: Path, **changes: Any) -> Path:
         ({"hash": np.array([object()])}, "damaged"),
     ],
 )
-def test_an_altered_file_gets_a_sentence(
-    changes: dict[str, Any], sentence: str, tmp_path: Path
-) -> None:
+def test_an_altered_file_raises(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = save_order(Clear(5).open(data(), 0), tmp_path / "order.npz")
-    with pytest.raises(SteradError, match=sentence):
+    with pytest.raises(SteradError, match=message):
         read_order(altered(path, **changes), data())
 
 
-def test_another_dataset_gets_a_sentence(tmp_path: Path) -> None:
+def test_another_dataset_raises(tmp_path: Path) -> None:
     path = save_order(Clear(5).open(data(), 0), tmp_path / "order.npz")
     other = dataclasses.replace(data(), name="mine", test_labels=np.roll(data().test_labels, 1))
-    with pytest.raises(SteradError, match="'synthetic' and 'mine' as loaded now has other labels"):
+    with pytest.raises(SteradError, match="'synthetic' and 'mine' has other labels"):
         read_order(path, other)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"no archive at all", b"\x93NUMPY"])
-def test_what_is_no_order_file_gets_a_sentence(content: bytes, tmp_path: Path) -> None:
+def test_other_files_raise(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "order.npz"
     path.write_bytes(content)
-    with pytest.raises(SteradError, match=r"order\.npz' is damaged \(it is no whole \.npz file\)"):
+    with pytest.raises(
+        SteradError, match=r"order\.npz' is damaged \(it is not a complete \.npz file\)"
+    ):
         read_order(path, data())
 
 
-def test_a_truncated_file_gets_a_sentence(tmp_path: Path) -> None:
+def test_a_truncated_file_raises(tmp_path: Path) -> None:
     path = save_order(Clear(5).open(data(), 0), tmp_path / "order.npz")
     whole = path.read_bytes()
     for length in range(0, len(whole), 97):
@@ -111,19 +114,19 @@ def test_a_truncated_file_gets_a_sentence(tmp_path: Path) -> None:
             read_order(path, data())
 
 
-def test_a_plain_array_and_a_folder_get_sentences(tmp_path: Path) -> None:
+def test_a_plain_array_and_a_folder_raise(tmp_path: Path) -> None:
     np.save(tmp_path / "order.npy", np.arange(3))
     for path in (tmp_path / "order.npy", tmp_path):
         with pytest.raises(SteradError, match="damaged"):
             read_order(path, data())
 
 
-def test_a_missing_file_gets_a_sentence(tmp_path: Path) -> None:
+def test_a_missing_file_raises(tmp_path: Path) -> None:
     with pytest.raises(SteradError, match="there is no order file"):
         read_order(tmp_path / "order.npz", data())
 
 
-def test_a_place_that_cannot_be_written_gets_a_sentence_and_keeps_what_was_there(
+def test_an_unwritable_path_raises_and_changes_nothing(
     tmp_path: Path,
 ) -> None:
     stream = Clear(5).open(data(), 0)
@@ -135,11 +138,51 @@ def test_a_place_that_cannot_be_written_gets_a_sentence_and_keeps_what_was_there
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
-def test_a_transformation_of_ones_own_gets_a_sentence(tmp_path: Path) -> None:
+def test_a_custom_transformation_raises(tmp_path: Path) -> None:
     class Mine(Transform):
         def __call__(self, x: torch.Tensor) -> torch.Tensor:
             return x
 
     stream: Stream = dataclasses.replace(Clear(5).open(data(), 0), shifts=(Shift(0, Mine()),))
-    with pytest.raises(SteradError, match="not one that a file can name"):
+    with pytest.raises(SteradError, match="cannot be saved in an order file"):
         save_order(stream, tmp_path / "order.npz")
+
+
+def test_a_replayed_stream_ignores_the_seed(tmp_path: Path) -> None:
+    data = Synthetic(per_class=12, image_size=1).load()
+    stream = Blurry(tasks=5, scale=9.0).open(data, 3)
+    path = save_order(stream, tmp_path / "order.npz")
+    for seed in (0, 9):
+        assert ReplayFile(path).open(data, seed).digest == stream.digest
+    assert ReplayFile(path, hash=stream.digest[:8]).open(data, 0).digest == stream.digest
+    with pytest.raises(SteradError, match="and not abc: give the file of that stream"):
+        ReplayFile(path, hash="abc").open(data, 0)
+
+
+def test_settled_stores_the_hash_of_the_file(tmp_path: Path) -> None:
+    data = Synthetic(per_class=12, image_size=1).load()
+    stream = Blurry(tasks=5, scale=9.0).open(data, 3)
+    path = save_order(stream, tmp_path / "order.npz")
+    settled = ReplayFile(path).settled()
+    assert settled == ReplayFile(path, hash=stream.digest) == settled.settled()
+    save_order(Blurry(tasks=5, scale=9.0).open(data, 4), path)
+    with pytest.raises(SteradError, match="give the file of that stream"):
+        settled.open(data, 0)
+    with pytest.raises(SteradError, match="there is no order file"):
+        ReplayFile(tmp_path / "none.npz").settled()
+
+
+def test_a_replayed_stream_accepts_imbalance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = Synthetic(per_class=12, image_size=1).load()
+    save_order(Blurry(tasks=5, scale=9.0).open(data, 3), tmp_path / "order.npz")
+    monkeypatch.chdir(tmp_path)
+    thin = LongTail(base="replay-file").open(data, 3)
+    assert thin.digest == Blurry(tasks=5, scale=9.0, imbalance=100).open(data, 3).digest
+
+
+def test_a_missing_default_file_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SteradError, match=r"no order file 'order\.npz'"):
+        ReplayFile().open(Synthetic(per_class=2).load(), 0)

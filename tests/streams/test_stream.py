@@ -1,3 +1,5 @@
+import dataclasses
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -6,13 +8,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sterad.data import Dataset
+from sterad.data import Dataset, Synthetic
 from sterad.errors import SteradError
-from sterad.streams import STREAMS, Batch, Blurry, Boundary, Clear, Description, Iid, Stream
+from sterad.streams import STREAMS, Batch, Blurry, Boundary, Clear, Description, Iid, Shift, Stream
+from sterad.streams.stream import digest_of
+from sterad.streams.transforms import Brightness
 
 
 def dataset(classes: int, images: int, seed: int = 0) -> Dataset:
-    """Return images whose pixels spell their own index, at least one per class."""
+    """Return images whose pixels encode their index, at least one per class."""
     labels = np.concatenate(
         [np.arange(classes), np.random.default_rng(seed).integers(0, classes, images)]
     )
@@ -22,14 +26,14 @@ def dataset(classes: int, images: int, seed: int = 0) -> Dataset:
     return Dataset.from_arrays(inputs, labels, inputs[:classes], np.arange(classes))
 
 
-def spelled(batch: Batch) -> list[int]:
+def decoded(batch: Batch) -> list[int]:
     pixels = (batch.x * 255).round().long()
     return (pixels[:, 0, 0, 0] * 256 + pixels[:, 0, 1, 0]).tolist()
 
 
 def plain(stream: Stream, start: int = 0) -> list[tuple[int, object]]:
     return [
-        (step, event if isinstance(event, Boundary) else (spelled(event), event.y.tolist()))
+        (step, event if isinstance(event, Boundary) else (decoded(event), event.y.tolist()))
         for step, event in stream.events(start)
     ]
 
@@ -52,7 +56,7 @@ def test_a_stream_shows_every_image_once(source: Description, images: int, seed:
     data = dataset(6, images)
     stream = source.open(data, seed)
     batches = [event for _, event in stream.events() if isinstance(event, Batch)]
-    assert [index for batch in batches for index in spelled(batch)] == stream.order.tolist()
+    assert [index for batch in batches for index in decoded(batch)] == stream.order.tolist()
     assert sorted(stream.order.tolist()) == list(range(6 + images))
     assert torch.cat([b.y for b in batches]).tolist() == data.train_labels[stream.order].tolist()
     assert len(batches) == len(stream)
@@ -61,30 +65,30 @@ def test_a_stream_shows_every_image_once(source: Description, images: int, seed:
 
 @settings(max_examples=40, deadline=None)
 @given(descriptions, st.integers(0, 40))
-def test_reading_from_any_position_gives_the_same_as_reading_on(
-    source: Description, images: int
-) -> None:
+def test_reading_from_any_position_gives_equal_events(source: Description, images: int) -> None:
     stream = source.open(dataset(6, images), seed=1)
     whole = plain(stream)
     for start in range(len(stream) + 1):
         assert plain(stream, start) == [event for event in whole if event[0] > start]
-        learnt = [event[1] for event in whole if event[0] <= start]
-        assert stream.samples_after(start) == sum(len(e[1]) for e in learnt if isinstance(e, tuple))
+        consumed = [event[1] for event in whole if event[0] <= start]
+        assert stream.samples_after(start) == sum(
+            len(e[1]) for e in consumed if isinstance(e, tuple)
+        )
 
 
 @settings(max_examples=30, deadline=None)
 @given(descriptions, st.integers(0, 40))
-def test_boundaries_can_be_asked_for_by_step(source: Description, images: int) -> None:
+def test_boundary_returns_the_event_of_a_step(source: Description, images: int) -> None:
     stream = source.open(dataset(6, images), seed=1)
-    told = {step: event for step, event in stream.events() if isinstance(event, Boundary)}
-    assert stream.boundary_steps == tuple(told)
+    announced = {step: event for step, event in stream.events() if isinstance(event, Boundary)}
+    assert stream.boundary_steps == tuple(announced)
     assert [stream.boundary(step) for step in range(len(stream) + 1)] == [
-        told.get(step) for step in range(len(stream) + 1)
+        announced.get(step) for step in range(len(stream) + 1)
     ]
 
 
 @pytest.mark.parametrize("source", [Clear(3), Iid(3), Blurry(3, scale=7.0)])
-def test_the_order_depends_on_the_seed_and_on_nothing_else(source: Description) -> None:
+def test_the_order_depends_on_the_seed_alone(source: Description) -> None:
     data = dataset(6, 60)
     first = source.open(data, 5).order
     before = np.random.get_state()[1].tolist()  # type: ignore[index]
@@ -93,7 +97,7 @@ def test_the_order_depends_on_the_seed_and_on_nothing_else(source: Description) 
     assert (first != source.open(data, 6).order).mean() > 0.5
 
 
-def test_batches_are_unit_floats_on_their_own() -> None:
+def test_batches_are_unit_floats_in_new_memory() -> None:
     data = dataset(6, 300)
     stream = Clear(3).open(data, 0)
     batch = stream.batch(0)
@@ -105,14 +109,14 @@ def test_batches_are_unit_floats_on_their_own() -> None:
     torch.testing.assert_close(stream.batch(0).x, before, rtol=0, atol=0)
 
 
-def test_vectors_come_as_they_are() -> None:
+def test_vectors_are_not_changed() -> None:
     vectors = np.array([[300.0, -1.0], [0.5, 2.0]], np.float32)
     data = Dataset.from_arrays(vectors, [0, 1], vectors, [0, 1])
     stream = Iid(1).open(data, 0)
     np.testing.assert_array_equal(stream.batch(0).x.numpy(), vectors[stream.order])
 
 
-def test_a_memory_mapped_dataset_is_read_alike(tmp_path: Any) -> None:
+def test_a_memory_mapped_dataset_gives_an_equal_stream(tmp_path: Any) -> None:
     data = dataset(6, 60)
     np.save(tmp_path / "images.npy", data.train_images)
     mapped = np.load(tmp_path / "images.npy", mmap_mode="r")
@@ -135,7 +139,7 @@ def test_evaluations_are_the_test_images_of_each_task() -> None:
 
 
 @pytest.mark.parametrize("bins", [1, 7, 100])
-def test_proportions_count_every_image_in_its_stretch(bins: int) -> None:
+def test_proportions_count_every_image_in_its_interval(bins: int) -> None:
     data = dataset(6, 60)
     stream = Clear(3).open(data, 0)
     counts = stream.proportions(bins)
@@ -148,24 +152,24 @@ def test_proportions_count_every_image_in_its_stretch(bins: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("changes", "message"),
     [
         ({"batch_size": 0}, "batch_size is 0"),
         ({"order": np.zeros(0, np.int64)}, "empty"),
         ({"order": np.array([0, 26])}, "within the 26 training images"),
         ({"order": np.array([-1, 2])}, "within the 26 training images"),
-        ({"ends": (0, 4)}, "must rise"),
-        ({"ends": (4, 4)}, "must rise"),
+        ({"ends": (0, 4)}, "must increase"),
+        ({"ends": (4, 4)}, "must increase"),
         ({"ends": (27,)}, "at most its 26 samples"),
     ],
 )
-def test_an_impossible_stream_gets_a_sentence(changes: dict[str, Any], sentence: str) -> None:
+def test_an_impossible_stream_raises(changes: dict[str, Any], message: str) -> None:
     fields: dict[str, Any] = {"order": np.arange(26), "batch_size": 10, "ends": ()} | changes
-    with pytest.raises(SteradError, match=sentence):
+    with pytest.raises(SteradError, match=message):
         Stream(dataset(6, 20), "mine", tasks=((0, 1, 2, 3, 4, 5),), **fields)
 
 
-def test_positions_beyond_the_stream_get_a_sentence() -> None:
+def test_positions_beyond_the_stream_raise() -> None:
     stream = Clear(1).open(dataset(6, 20), 0)
     for index in (-1, 3):
         with pytest.raises(SteradError, match="give 0 to 2"):
@@ -174,5 +178,30 @@ def test_positions_beyond_the_stream_get_a_sentence() -> None:
         list(stream.events(4))
 
 
-def test_the_streams_are_known_by_name() -> None:
+def test_streams_are_registered_by_name() -> None:
     assert (STREAMS["clear"], STREAMS["blurry"], STREAMS["iid"]) == (Clear, Blurry, Iid)
+
+
+def test_the_hash_is_the_same_on_every_machine() -> None:
+    big, little = np.arange(5, dtype=">i4"), np.arange(5, dtype="<i8")
+    assert digest_of(big) == digest_of(little)
+    bytes_hashed = bytes([2, 0, 0, 0, 0, 0, 0, 0, 0xC3, 0xA9])
+    assert digest_of("é") == hashlib.sha256(bytes_hashed).hexdigest()
+
+
+def test_everything_a_learner_receives_changes_the_hash() -> None:
+    stream = Clear(tasks=5).open(Synthetic(per_class=10, image_size=1).load(), 0)
+    other = stream.dataset.train_labels.copy()
+    other[stream.order[0]] = (other[stream.order[0]] + 1) % 10
+    changed = [
+        dataclasses.replace(stream, order=np.roll(stream.order, 1)),
+        dataclasses.replace(stream, batch_size=9),
+        dataclasses.replace(stream, ends=stream.ends[:-1]),
+        dataclasses.replace(stream, shifts=(Shift(0, Brightness(0.5)),)),
+        dataclasses.replace(stream, shifts=(Shift(0, Brightness(0.25)),)),
+        dataclasses.replace(
+            stream, dataset=dataclasses.replace(stream.dataset, train_labels=other)
+        ),
+    ]
+    assert len({one.digest for one in (stream, *changed)}) == 7
+    assert dataclasses.replace(stream, name="mine", tasks=()).digest == stream.digest

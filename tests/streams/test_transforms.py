@@ -5,14 +5,14 @@ from torch import Tensor
 
 from sterad.errors import SteradError
 from sterad.streams.transforms import (
-    NAMED,
+    TRANSFORMS,
     Brightness,
     Colour,
     Permutation,
     Rotation,
     Transform,
-    from_plain,
-    plain,
+    from_dict,
+    to_dict,
 )
 
 ALL = [Rotation(30.0), Rotation(270.0), Permutation(3), Brightness(1.7), Colour(0.4)]
@@ -23,7 +23,7 @@ def images(n: int = 4, channels: int = 3, size: int = 9) -> Tensor:
 
 
 @pytest.mark.parametrize("transform", ALL)
-def test_shape_range_and_input_stay_and_images_do_not_mix(transform: Transform) -> None:
+def test_shape_range_and_input_do_not_change_and_images_do_not_mix(transform: Transform) -> None:
     x = images()
     before = x.clone()
     y = transform(x)
@@ -36,7 +36,7 @@ def test_shape_range_and_input_stay_and_images_do_not_mix(transform: Transform) 
 
 
 @pytest.mark.parametrize("transform", [Rotation(0), Permutation(0), Brightness(1), Colour(0)])
-def test_the_first_of_each_kind_leaves_the_image(transform: Transform) -> None:
+def test_the_first_of_each_kind_is_the_identity(transform: Transform) -> None:
     torch.testing.assert_close(transform(images()), images())
 
 
@@ -47,7 +47,7 @@ def test_rotation_agrees_with_kornia_and_with_quarters() -> None:
     torch.testing.assert_close(Rotation(90 - 1e-4)(x), Rotation(90)(x), atol=1e-4, rtol=0)
 
 
-def test_a_permutation_moves_pixels_alike_in_all_images_and_channels() -> None:
+def test_a_permutation_is_the_same_in_all_images_and_channels() -> None:
     x = images(2, 3, 4)
     y = Permutation(5)(x)
     assert torch.equal(y.flatten(2).sort().values, x.flatten(2).sort().values)
@@ -64,19 +64,19 @@ def test_brightness_saturates_at_white() -> None:
     torch.testing.assert_close(Brightness(2.0)(x).flatten(), torch.tensor([0.4, 1.0]))
 
 
-def test_a_third_of_a_turn_exchanges_the_channels_and_greys_stay() -> None:
+def test_a_third_of_a_turn_rotates_the_channels_and_keeps_grays() -> None:
     x = images()
     torch.testing.assert_close(Colour(1 / 3)(x), x[:, [2, 0, 1]])
-    grey = images(channels=1).expand(-1, 3, -1, -1)
-    torch.testing.assert_close(Colour(0.17)(grey), grey)
+    gray = images(channels=1).expand(-1, 3, -1, -1)
+    torch.testing.assert_close(Colour(0.17)(gray), gray)
 
 
 @pytest.mark.parametrize("transform", ALL)
-def test_there_and_back_as_plain_values(transform: Transform) -> None:
-    assert from_plain(plain(transform)) == transform
-    assert plain(transform)["name"] in NAMED
+def test_from_dict_inverts_to_dict(transform: Transform) -> None:
+    assert from_dict(to_dict(transform)) == transform
+    assert to_dict(transform)["name"] in TRANSFORMS
 
 
-def test_an_unknown_name_gets_a_sentence() -> None:
+def test_an_unknown_name_raises() -> None:
     with pytest.raises(SteradError, match="unknown transformation 'twirl'"):
-        from_plain({"name": "twirl"})
+        from_dict({"name": "twirl"})

@@ -1,4 +1,4 @@
-"""Per-sample choice is exact."""
+"""Tests of the per-sample choice."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ def test_samples_are_chosen_with_their_probability(probability: float) -> None:
     assert float(chosen.double().mean()) == pytest.approx(probability, abs=0.01)
 
 
-def test_choosing_copies_bits() -> None:
+def test_choose_is_exact() -> None:
     rng = torch.Generator().manual_seed(0)
     x, changed = torch.rand(2, 50, 3, 7, 7, generator=rng)
     chosen = draw_chosen(50, 0.5, rng)

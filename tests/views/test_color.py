@@ -1,4 +1,4 @@
-"""Colours against kornia's, which follows PIL, given the same factors."""
+"""Color operators against kornia, which follows PIL, with equal factors."""
 
 import itertools
 import math
@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from sterad.errors import SteradError
-from sterad.views import colour
-from sterad.views.colour import Jitter
+from sterad.views import color
+from sterad.views.color import Jitter
 
 NAMES = ("brightness", "contrast", "saturation", "hue")
 
@@ -21,7 +21,7 @@ def rng(seed: int = 0) -> torch.Generator:
 
 
 def images(side: int = 8, n: int = 16, channels: int = 3) -> Tensor:
-    """Random ones, and black, white, grey, pure and tied colours, where hue is delicate."""
+    """Return random images, and black, white, gray, pure and tied colors, the edge cases of hue."""
     x = torch.rand(n, channels, side, side, generator=rng(9))
     x[0], x[1], x[2] = 0, 1, 0.5
     x[3, 0], x[4, -1] = 1, 0
@@ -44,11 +44,11 @@ def _kornia(name: str) -> Callable[[Tensor, Tensor], Tensor]:
 
 @pytest.mark.parametrize("side", [8, 28, 32, 64])
 @pytest.mark.parametrize("name", NAMES)
-def test_operators_are_kornias(name: str, side: int) -> None:
+def test_operators_match_kornia(name: str, side: int) -> None:
     x = images(side)
-    factor = getattr(colour.draw_jitter(16, rng(1)), name)
+    factor = getattr(color.draw_jitter(16, rng(1)), name)
     kept = x.clone()
-    ours = getattr(colour, name)(x, factor)
+    ours = getattr(color, name)(x, factor)
     assert ours.dtype == torch.float32
     assert (ours - _kornia(name)(x.double(), factor.double())).abs().max() < 1e-6
     assert 0 <= float(ours.min()) <= float(ours.max()) <= 1
@@ -56,28 +56,28 @@ def test_operators_are_kornias(name: str, side: int) -> None:
 
 
 @pytest.mark.parametrize("turns", [-0.5, -0.4, -1 / 6, 0.0, 1 / 3, 0.5])
-def test_hue_is_kornias_all_around_the_circle(turns: float) -> None:
+def test_hue_matches_kornia_on_the_whole_circle(turns: float) -> None:
     x, factor = images(), torch.full((16,), turns)
     theirs = _kornia("hue")(x.double(), factor.double())
-    assert (colour.hue(x, factor) - theirs).abs().max() < 1e-6
+    assert (color.hue(x, factor) - theirs).abs().max() < 1e-6
 
 
 def test_a_third_of_a_turn_takes_red_to_green() -> None:
     red = torch.tensor([0.75, 0.25, 0.25]).view(1, 3, 1, 1)
-    turned = colour.hue(red, torch.tensor([1 / 3])).flatten()
+    turned = color.hue(red, torch.tensor([1 / 3])).flatten()
     assert turned.tolist() == pytest.approx([0.25, 0.75, 0.25], abs=1e-6)
 
 
-def test_grey_is_kornias_for_the_chosen_and_nothing_for_the_rest() -> None:
+def test_gray_matches_kornia_and_changes_only_the_chosen() -> None:
     x = images()
-    ours = colour.grey(x, torch.arange(16) % 2 == 0)
+    ours = color.gray(x, torch.arange(16) % 2 == 0)
     theirs = kornia.color.rgb_to_grayscale(x.double()).expand(-1, 3, -1, -1)
     assert (ours[::2] - theirs[::2]).abs().max() < 1e-6
     assert torch.equal(ours[1::2], x[1::2])
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
-def test_jitter_is_kornias_whole_colour_jitter(order: tuple[int, ...]) -> None:
+def test_jitter_matches_kornia(order: tuple[int, ...]) -> None:
     x = images()
     theirs = kornia.augmentation.ColorJitter(0.4, 0.4, 0.4, 0.1, p=0.8)
     with torch.random.fork_rng(devices=[]):
@@ -90,13 +90,13 @@ def test_jitter_is_kornias_whole_colour_jitter(order: tuple[int, ...]) -> None:
     factors = {name: params[f"{name}_factor"].clone() for name in NAMES}
     for name, values in factors.items():
         values[~chosen] = 0.0 if name == "hue" else 1.0
-    ours = colour.jitter(x, Jitter(**factors, order=tuple(NAMES[i] for i in order)))
+    ours = color.jitter(x, Jitter(**factors, order=tuple(NAMES[i] for i in order)))
     assert (ours - theirs(x.double(), params=params)).abs().max() < 1e-6
     assert torch.allclose(ours[~chosen], x[~chosen], rtol=0, atol=1e-6)
 
 
 def test_jitter_draws_its_published_ranges() -> None:
-    drawn = colour.draw_jitter(20_000, rng())
+    drawn = color.draw_jitter(20_000, rng())
     for name in NAMES[:3]:
         factor = getattr(drawn, name)
         assert float(factor.min()) == pytest.approx(0.6, abs=0.01)
@@ -114,21 +114,21 @@ def test_jitter_draws_its_published_ranges() -> None:
 
 def test_every_order_is_drawn() -> None:
     source = rng()
-    assert len({colour.draw_jitter(1, source).order for _ in range(400)}) == 24
+    assert len({color.draw_jitter(1, source).order for _ in range(400)}) == 24
 
 
-def test_one_channel_has_no_colour_but_brightness_and_contrast() -> None:
+def test_one_channel_has_only_brightness_and_contrast() -> None:
     x = images(channels=1)
     factor = torch.full((16,), 0.7)
-    assert torch.equal(colour.saturation(x, factor), x)
-    assert torch.equal(colour.hue(x, 0.1 * factor), x)
-    assert torch.equal(colour.grey(x, factor > 0), x)
+    assert torch.equal(color.saturation(x, factor), x)
+    assert torch.equal(color.hue(x, 0.1 * factor), x)
+    assert torch.equal(color.gray(x, factor > 0), x)
     blended = 0.7 * x + 0.3 * x.mean((1, 2, 3), keepdim=True)
-    assert torch.allclose(colour.contrast(x, factor), blended, atol=1e-6)
-    assert torch.allclose(colour.brightness(x, factor), 0.7 * x)
+    assert torch.allclose(color.contrast(x, factor), blended, atol=1e-6)
+    assert torch.allclose(color.brightness(x, factor), 0.7 * x)
 
 
 @pytest.mark.parametrize("name", NAMES[1:])
-def test_other_channel_counts_are_refused(name: str) -> None:
-    with pytest.raises(SteradError, match=r"2 channels .* give 1 or 3"):
-        getattr(colour, name)(torch.rand(4, 2, 8, 8), torch.ones(4))
+def test_other_channel_counts_raise(name: str) -> None:
+    with pytest.raises(SteradError, match=r"2 channels: give 1 or 3"):
+        getattr(color, name)(torch.rand(4, 2, 8, 8), torch.ones(4))

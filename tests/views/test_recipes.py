@@ -1,17 +1,17 @@
-"""Recipes: shape, determinism, and that they leave their input alone."""
+"""Recipes: shape, determinism, and unchanged input."""
 
 import pytest
 import torch
 
 from sterad.errors import SteradError
-from sterad.views import RECIPES, Full, Nothing, Partial
+from sterad.views import RECIPES, Full, NoAugmentation, Partial
 
 
 def rng(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def test_the_recipes_have_names() -> None:
+def test_recipes_are_registered_by_name() -> None:
     assert list(RECIPES) == ["full", "none", "partial"]
     assert RECIPES["full"] is Full
 
@@ -35,7 +35,7 @@ def test_a_view_has_the_shape_of_its_images(name: str, n: int, channels: int, si
 
 
 @pytest.mark.parametrize("name", ["full", "partial"])
-def test_the_generator_is_the_only_source_of_chance(name: str) -> None:
+def test_the_generator_is_the_only_source_of_randomness(name: str) -> None:
     x, recipe = torch.rand(8, 3, 16, 16, generator=rng(1)), RECIPES[name](flip=True)
     state = torch.get_rng_state()
     source = rng(5)
@@ -53,12 +53,12 @@ def test_partial_shifts_each_image_by_its_own_offset() -> None:
     view = Partial(flip=False)(x, rng())
     places = view.flatten(1).argmax(1)
     rows, columns = places // 8, places % 8
-    # A side of 8 has a border of 2.
+    # A side of 8 has a padding of 2.
     assert set(rows.tolist()) == set(columns.tolist()) == {2, 3, 4, 5, 6}
     assert len({*places.tolist()}) > 10
 
 
-def test_the_border_is_four_pixels_from_sixteen_on() -> None:
+def test_the_padding_is_four_pixels_from_side_16_on() -> None:
     for side, pad in ((8, 2), (15, 3), (16, 4), (64, 4)):
         black = Partial(flip=False)(torch.ones(300, 1, side, side), rng())[:, 0, side // 2] == 0
         assert int(black.sum(1).max()) == pad
@@ -67,7 +67,7 @@ def test_the_border_is_four_pixels_from_sixteen_on() -> None:
 @pytest.mark.parametrize("name", ["full", "partial"])
 def test_without_flip_left_stays_left(name: str) -> None:
     ramp = torch.linspace(0, 1, 32).expand(200, 1, 32, 32)
-    # Away from the borders of zeros and of the cut at 1, a ramp that is not mirrored rises.
+    # Away from the zero padding and the clipping at 1, a ramp that is not mirrored increases.
     for flip, mirrored in ((False, 0.0), (True, 0.5)):
         view = RECIPES[name](flip=flip)(ramp, rng())
         falls = view[:, 0, 16, 18] < view[:, 0, 16, 14]
@@ -81,30 +81,30 @@ def test_full_shows_at_least_its_smallest_crop() -> None:
     assert narrow < published - 0.02 < whole - 0.04
 
 
-def test_full_greys_one_image_in_five() -> None:
+def test_full_makes_one_image_in_five_gray() -> None:
     x = torch.rand(2_000, 3, 8, 8, generator=rng(1))
     spread = Full()(x, rng()).std(dim=1).amax(dim=(1, 2))
     assert float((spread < 1e-6).double().mean()) == pytest.approx(0.2, abs=0.03)
 
 
 @pytest.mark.parametrize("name", list(RECIPES))
-def test_vectors_have_no_views(name: str) -> None:
+def test_vectors_are_returned_unchanged(name: str) -> None:
     x = torch.rand(4, 10)
     assert RECIPES[name](flip=True)(x, rng()) is x
 
 
-def test_the_images_themselves() -> None:
+def test_no_augmentation_returns_the_images() -> None:
     x = torch.rand(2, 5, 8, 8)
-    assert torch.equal(Nothing()(x, rng()), x)
+    assert torch.equal(NoAugmentation()(x, rng()), x)
 
 
-def test_partial_needs_no_colours() -> None:
+def test_partial_accepts_any_number_of_channels() -> None:
     assert Partial()(torch.rand(2, 5, 8, 8), rng()).shape == (2, 5, 8, 8)
     with pytest.raises(SteradError, match="5 channels"):
         Full()(torch.rand(2, 5, 8, 8), rng())
 
 
-def test_what_is_not_a_batch_of_float_images_is_refused() -> None:
+def test_what_is_not_a_batch_of_float_images_raises() -> None:
     with pytest.raises(SteradError, match=r"shape \(3, 8, 8\)"):
         Full()(torch.rand(3, 8, 8), rng())
     with pytest.raises(SteradError, match=r"uint8"):
@@ -115,7 +115,7 @@ def test_what_is_not_a_batch_of_float_images_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", list(RECIPES))
-def test_images_may_live_on_another_device_than_the_generator(name: str) -> None:
+def test_images_may_be_on_another_device_than_the_generator(name: str) -> None:
     x = torch.empty(4, 3, 8, 8, device="meta")
     view = RECIPES[name](flip=True)(x, rng())
     assert view.device == x.device

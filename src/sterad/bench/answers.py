@@ -10,7 +10,7 @@ from sterad.bench.subject import Scene
 from sterad.engine.execution import Execution
 from sterad.evaluation.evaluate import predict_all
 from sterad.methods.replay import Replay
-from sterad.streams.pixels import to_unit
+from sterad.streams.batch import to_unit
 
 SMALL = 10
 """Images in a batch of the usual way: those of the stream."""

@@ -33,7 +33,7 @@ def stage_timings(scene: Scene, method: str, execution: Execution, turns: Turns)
 
     acts: Mapping[str, Callable[[], object]] = {
         "step": scene.act(learner),
-        "views": lambda: learner.shown(placed),
+        "views": lambda: learner.views_of(placed),
         "memory": lambda: memory(learner, batch),
         "memory of 10,000 images of 64 pixels": lambda: memory(many, some),
         "checks": lambda: learner.admit(batch),

@@ -103,8 +103,9 @@ def request(
     described = {kind: _described(kind, chosen[kind]) for kind in kinds}
     titles = {f"{kind.capitalize()}: {chosen[kind]}": (cls,) for kind, cls in described.items()}
     hints = {n: hint for cls in described.values() for n, hint in hints_of(cls).items()} | mine
-    if "tuned" in words.given and "method" in chosen:
-        from_file = tuned_values(words.given["tuned"][-1], chosen["method"]) | from_file
+    tuned = words.given.get("tuned", [from_file.get("tuned")])[-1]
+    if tuned and "method" in chosen:
+        from_file = tuned_values(checked("tuned", tuned, str), chosen["method"]) | from_file
     if help_wanted:
         sections = {**own, **titles}
         print_help(

@@ -9,8 +9,7 @@ from typing import Any
 
 from sterad.cli.options import positional, read
 from sterad.data import DATASETS
-from sterad.data.check import check, check_cache
-from sterad.data.get import get
+from sterad.data.dataset_files import check, check_cache, get
 from sterad.data.layout import data_root
 from sterad.data.sources import SOURCES
 from sterad.errors import SteradError

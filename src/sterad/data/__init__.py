@@ -1,11 +1,10 @@
-"""Stage 1: images at rest, from the package, from anyone's arrays, or by name."""
+"""Datasets: built in, downloaded by name, or from the files and arrays of the user."""
 
 from sterad.data.cifar import Cifar10, Cifar100
 from sterad.data.core50 import Core50
 from sterad.data.dataset import Dataset
-from sterad.data.description import DATASETS, Defaults, Description
+from sterad.data.description import DATASETS, Defaults, Description, Feed
 from sterad.data.digits import Digits
-from sterad.data.feed import Feed
 from sterad.data.folder import Folder
 from sterad.data.idx import FashionMnist, Kmnist, Mnist
 from sterad.data.npz import Npz

@@ -1,4 +1,4 @@
-"""Archives unpacked with suspicion: whole, inside their folder, plain files only, and bounded."""
+"""Unpack archives safely: regular files only, inside the target folder, limited in size."""
 
 import os
 import shutil
@@ -14,97 +14,99 @@ from typing import IO
 
 from sterad.errors import SteradError
 
-PIECE = 1 << 20
-SMALL = 1 << 24
-"""Bytes that any archive may unpack to, however small it is packed."""
+READ_SIZE = 1 << 20
+"""Bytes copied at once, at most."""
+MIN_SIZE_LIMIT = 1 << 24
+"""Unpacked bytes that are allowed for any archive, whatever its compression ratio."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What an honest archive of a dataset stays below."""
+    """Upper limits for an archive, larger than any official dataset needs."""
 
     files: int = 400_000
     bytes: int = 32 << 30
     ratio: int = 200
-    """Unpacked bytes for each packed one, beyond what any small archive may unpack to."""
+    """Unpacked bytes per packed byte; does not apply below MIN_SIZE_LIMIT."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """One file of an archive that is about to be written."""
+    """One file of an archive."""
 
     name: str
     content: IO[bytes]
 
 
-def unpack(archive: Path, into: Path, wanted: str, limits: Limits | None = None) -> Path:
-    """Unpack the folder `wanted` of an archive to `into`; it appears there whole or not at all."""
-    target, fresh = into / wanted, into / f".{wanted}.{os.getpid()}.tmp"
+def unpack(archive: Path, into: Path, folder: str, limits: Limits | None = None) -> Path:
+    """Unpack `folder` of an archive into `into`; it is renamed when it is complete."""
+    target, temporary = into / folder, into / f".{folder}.{os.getpid()}.tmp"
     try:
-        fresh.mkdir()
-        _write_all(archive, fresh, limits or Limits())
-        if not (fresh / wanted).is_dir():
+        temporary.mkdir()
+        _write_members(archive, temporary, limits or Limits())
+        if not (temporary / folder).is_dir():
             raise SteradError(
-                f"{str(archive)!r} holds no folder {wanted!r}: it is not the official archive; "
+                f"{str(archive)!r} has no folder {folder!r}: it is not the official archive; "
                 "remove it and run this again"
             )
-        os.rename(fresh / wanted, target)
+        os.rename(temporary / folder, target)
     except OSError as error:
         raise SteradError(
-            f"cannot unpack {str(archive)!r} in {str(into)!r}: {error.strerror or error}. Make "
-            "room there, or choose another --root"
+            f"cannot unpack {str(archive)!r} in {str(into)!r}: {error.strerror or error}. Free "
+            "disk space, or choose another --root"
         ) from error
     finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
     return target
 
 
-def _write_all(archive: Path, folder: Path, limits: Limits) -> None:
+def _write_members(archive: Path, folder: Path, limits: Limits) -> None:
     packed = archive.stat().st_size
-    most = min(limits.bytes, max(SMALL, packed * limits.ratio))
+    max_bytes = min(limits.bytes, max(MIN_SIZE_LIMIT, packed * limits.ratio))
     written = 0
     try:
         for count, member in enumerate(_members(archive), start=1):
             if count > limits.files:
-                raise _refusal(archive, f"more than {limits.files:,} files")
+                raise _unsafe_archive(archive, f"more than {limits.files:,} files")
             path = folder / safe_name(archive, member.name)
             path.parent.mkdir(parents=True, exist_ok=True)
             with open(path, "xb") as out:
-                while piece := member.content.read(PIECE):
-                    written += len(piece)
-                    if written > most:
-                        raise _refusal(archive, f"more than {most:,} bytes, like a bomb,")
-                    out.write(piece)
+                while chunk := member.content.read(READ_SIZE):
+                    written += len(chunk)
+                    if written > max_bytes:
+                        raise _unsafe_archive(archive, f"more than {max_bytes:,} unpacked bytes")
+                    out.write(chunk)
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise SteradError(
-            f"{str(archive)!r} is damaged or cut short ({error}): remove it and run this again"
+            f"{str(archive)!r} is damaged or truncated ({error}): remove it and run this again"
         ) from error
     except FileExistsError as error:
-        raise _refusal(archive, f"{error.filename!r} twice") from error
+        raise _unsafe_archive(archive, f"the file {error.filename!r} twice") from error
 
 
 def safe_name(archive: Path, name: str) -> PurePosixPath:
-    """Return the name of a member, which must stay below the folder that it is unpacked to."""
+    """Return the name of a member; raise an error if it leads outside the target folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name or "\0" in name:
-        raise _refusal(archive, f"the path {name!r}, which leads elsewhere,")
+        raise _unsafe_archive(archive, f"the path {name!r}, which leads outside the folder")
     return path
 
 
-def _refusal(archive: Path, what: str) -> SteradError:
+def _unsafe_archive(archive: Path, what: str) -> SteradError:
     return SteradError(
-        f"{str(archive)!r} holds {what} and is refused: it is not the official archive; remove it"
+        f"{str(archive)!r} contains {what}: it is not the official archive; remove it and run this "
+        "again"
     )
 
 
 def _members(archive: Path) -> Iterator[Member]:
     if zipfile.is_zipfile(archive):
-        yield from _of_zip(archive)
+        yield from _zip_members(archive)
     else:
-        yield from _of_tar(archive)
+        yield from _tar_members(archive)
 
 
-def _of_tar(archive: Path) -> Iterator[Member]:
+def _tar_members(archive: Path) -> Iterator[Member]:
     with _read_errors(archive), tarfile.open(archive, "r|*") as tar:
         for info in tar:
             if info.isdir():
@@ -112,16 +114,16 @@ def _of_tar(archive: Path) -> Iterator[Member]:
                 continue
             content = tar.extractfile(info) if info.isreg() else None
             if content is None:
-                raise _refusal(archive, f"{info.name!r}, a link or a device,")
+                raise _unsafe_archive(archive, f"{info.name!r}, a link or a device")
             yield Member(info.name, content)
 
 
-def _of_zip(archive: Path) -> Iterator[Member]:
+def _zip_members(archive: Path) -> Iterator[Member]:
     with zipfile.ZipFile(archive) as packed:
         for info in packed.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
             if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-                raise _refusal(archive, f"{info.filename!r}, a link or a device,")
+                raise _unsafe_archive(archive, f"{info.filename!r}, a link or a device")
             if info.is_dir():
                 safe_name(archive, info.filename)
                 continue
@@ -131,7 +133,7 @@ def _of_zip(archive: Path) -> Iterator[Member]:
 
 @contextmanager
 def _read_errors(archive: Path) -> Iterator[None]:
-    """Tell gzip's own OSErrors, which speak of the archive, from those of a full disk."""
+    """Convert an OSError of gzip, which has no errno, to EOFError; others are disk errors."""
     try:
         yield
     except OSError as error:

@@ -1,5 +1,7 @@
-"""The user's arrays as inputs and labels: numpy or torch, bytes or floats, channels anywhere."""
+"""Functions on arrays of images, feature vectors and labels: convert, resize and hash them."""
 
+import hashlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -8,17 +10,22 @@ import torch
 
 from sterad.errors import SteradError
 
+MAX_UPSCALE = 4
+"""Largest factor by which images are enlarged; a larger one would only repeat pixels."""
+ROWS_PER_HASH_UPDATE = 4096
+"""Rows hashed at once, so that a memory-mapped array is never loaded completely."""
+
 
 def as_inputs(array: object, what: str = "images") -> npt.NDArray[Any]:
     """Return images as uint8 (N, c, h, w), or feature vectors as float32 (N, d).
 
-    Accepted are uint8 or floats in [0, 1] of shape (N, h, w), (N, c, h, w) or (N, h, w, c) with
-    c in {1, 3}, and numbers of shape (N, d). `what` names the array in messages.
+    Images are uint8 or floats in [0, 1], of shape (N, h, w), (N, c, h, w) or (N, h, w, c) with
+    c in {1, 3}. Feature vectors are numbers of shape (N, d). `what` names the array in messages.
     """
     values = _as_numpy(array, what)
     if values.ndim == 2:
         return _as_vectors(values, what)
-    return np.ascontiguousarray(_channels_first(_as_bytes(values, what), what))
+    return np.ascontiguousarray(_to_channels_first(_as_uint8(values, what), what))
 
 
 def as_labels(array: object, what: str = "labels") -> npt.NDArray[np.int64]:
@@ -35,47 +42,50 @@ def as_labels(array: object, what: str = "labels") -> npt.NDArray[np.int64]:
 def _as_numpy(array: object, what: str) -> npt.NDArray[Any]:
     if isinstance(array, torch.Tensor):
         tensor = array.detach().cpu()
+        # numpy has no bfloat16.
         return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
     try:
         return np.asarray(array)
     except ValueError as error:
         raise SteradError(
-            f"{what} are not one array ({error}): give all of them one shape"
+            f"{what} cannot be converted to one array ({error}): give all of them the same shape"
         ) from error
 
 
 def _as_vectors(values: npt.NDArray[Any], what: str) -> npt.NDArray[np.float32]:
     if values.dtype.kind not in "iuf":
         raise SteradError(f"{what} are of type {values.dtype}: give numbers of shape (N, d)")
-    with np.errstate(over="ignore"):  # becomes infinite, and is named below
+    with np.errstate(over="ignore"):  # an overflow becomes infinite and is reported below
         vectors = np.ascontiguousarray(values, dtype=np.float32)
-    _refuse(~np.isfinite(vectors), values, what, "must be finite numbers of float32")
+    _check_values(~np.isfinite(vectors), values, what, "must be finite in float32: rescale")
     return vectors
 
 
-def _as_bytes(values: npt.NDArray[Any], what: str) -> npt.NDArray[np.uint8]:
+def _as_uint8(values: npt.NDArray[Any], what: str) -> npt.NDArray[np.uint8]:
     if values.dtype == np.uint8:
         return values
     if values.dtype.kind != "f":
         raise SteradError(
             f"{what} are of type {values.dtype}: give uint8 from 0 to 255, or floats in [0, 1]"
         )
-    inside = (values >= 0) & (values <= 1)  # false for NaN too
-    _refuse(~inside, values, what, "must lie in [0, 1]: divide by 255 or scale")
+    inside = (values >= 0) & (values <= 1)  # False for NaN
+    _check_values(~inside, values, what, "must be in [0, 1]: divide by 255 or rescale")
     pixels: npt.NDArray[np.uint8] = np.rint(values * 255).astype(np.uint8)
     return pixels
 
 
-def _refuse(bad: npt.NDArray[np.bool_], values: npt.NDArray[Any], what: str, rule: str) -> None:
-    if bad.any():
-        at = np.unravel_index(int(bad.argmax()), bad.shape)
+def _check_values(
+    invalid: npt.NDArray[np.bool_], values: npt.NDArray[Any], what: str, rule: str
+) -> None:
+    if invalid.any():
+        at = np.unravel_index(int(invalid.argmax()), invalid.shape)
         rule = rule if np.isfinite(values[at]) else "must be finite: replace the value"
         raise SteradError(
-            f"{what} hold {values[at]} at index {int(at[0])} and {rule}, or drop that one"
+            f"{what} contain {values[at]} at index {int(at[0])} and {rule}, or remove that one"
         )
 
 
-def _channels_first(images: npt.NDArray[np.uint8], what: str) -> npt.NDArray[np.uint8]:
+def _to_channels_first(images: npt.NDArray[np.uint8], what: str) -> npt.NDArray[np.uint8]:
     if images.ndim == 3:
         return images[:, None]
     shape = images.shape
@@ -83,8 +93,8 @@ def _channels_first(images: npt.NDArray[np.uint8], what: str) -> npt.NDArray[np.
     last = images.ndim == 4 and shape[3] in (1, 3) and shape[1] == shape[2]
     if first and last and shape[1] > 1:
         raise SteradError(
-            f"{what} of shape {shape} can be read with channels first or last: make a Dataset "
-            "with uint8 (N, c, h, w) yourself"
+            f"{what} of shape {shape} are ambiguous, channels can be first or last: construct "
+            "Dataset directly with uint8 (N, c, h, w)"
         )
     if not (first or last):
         raise SteradError(
@@ -92,3 +102,70 @@ def _channels_first(images: npt.NDArray[np.uint8], what: str) -> npt.NDArray[np.
             "(N, h, w, c) with 1 or 3 channels, or feature vectors as (N, d)"
         )
     return images if first else np.moveaxis(images, 3, 1)
+
+
+def area_resize(images: npt.NDArray[Any], size: int | None) -> npt.NDArray[Any]:
+    """Resize images (n, c, h, h) to uint8 (n, c, size, size) by averaging areas.
+
+    Each new pixel is the mean of the area that it covers. Images are returned unchanged if size
+    is None or h.
+
+    >>> image = np.array([[0, 0, 8, 8], [0, 8, 8, 8], [0, 0, 0, 0], [4, 4, 4, 4]], np.uint8)
+    >>> area_resize(image[None, None], 2)[0, 0]
+    array([[2, 8],
+           [2, 2]], dtype=uint8)
+    """
+    if size is None or images.shape[-1] == size:
+        return images
+    if images.ndim != 4:
+        raise SteradError(
+            f"image_size {size} is set, but the inputs are feature vectors: omit image_size"
+        )
+    side = images.shape[-1]
+    if size > MAX_UPSCALE * side:
+        raise SteradError(
+            f"image_size {size} is more than {MAX_UPSCALE} times the {side} pixels of these "
+            f"images: give at most {MAX_UPSCALE * side}"
+        )
+    weights = area_weights(side, size)
+    means = weights @ images.astype(np.float32) @ weights.T
+    # Round ties up with a margin larger than float32 rounding errors: all machines agree.
+    resized: npt.NDArray[np.uint8] = np.floor(means + np.float32(0.501)).astype(np.uint8)
+    return resized
+
+
+def area_weights(side: int, size: int) -> npt.NDArray[np.float32]:
+    """Return the weight of each old pixel in each new pixel along one axis: (size, side).
+
+    >>> area_weights(4, 3).astype(float).round(2).tolist()
+    [[0.75, 0.25, 0.0, 0.0], [0.0, 0.5, 0.5, 0.0], [0.0, 0.0, 0.25, 0.75]]
+    """
+    new = np.arange(size + 1) * (side / size)
+    old = np.arange(side + 1)
+    overlap = np.minimum(new[1:, None], old[1:]) - np.maximum(new[:-1, None], old[:-1])
+    weights: npt.NDArray[np.float32] = (overlap.clip(min=0) * (size / side)).astype(np.float32)
+    return weights
+
+
+def array_digest(array: npt.NDArray[Any]) -> str:
+    """Return the SHA-256 of the dtype, shape and values of an array."""
+    digest = hashlib.sha256(array_header(array.dtype, array.shape))
+    for start in range(0, len(array), ROWS_PER_HASH_UPDATE):
+        digest.update(array_bytes(array[start : start + ROWS_PER_HASH_UPDATE]))
+    return digest.hexdigest()
+
+
+def array_header(dtype: np.dtype[Any], shape: Iterable[int]) -> bytes:
+    """Return the bytes that precede the values in `array_digest`."""
+    return f"{dtype.str} {tuple(shape)}".encode()
+
+
+def array_bytes(array: npt.NDArray[Any]) -> memoryview:
+    """Return the bytes of an array in C order."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def content_digest(arrays: Mapping[str, str], class_names: Iterable[str]) -> str:
+    """Return one hash, 16 hex digits, of the digests of named arrays and the class names."""
+    text = repr((sorted(arrays.items()), list(class_names)))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,18 +1,20 @@
-"""Decoded once: arrays on disk, memory-mapped, shared by every process that reads them.
+"""Cache of decoded arrays on disk, memory-mapped and shared by all processes.
 
-An entry is a folder of .npy files and a manifest with the sizes and times of the source files and
-the checksums of the arrays. It is made in a temporary folder and renamed, so it is there whole or
-not at all. Opening compares sizes, which is quick; `sterad data check` reads every byte.
+An entry is a folder of .npy files and a manifest with the sizes and modification times of the
+source files and the checksums of the arrays. It is written to a temporary folder and renamed, so
+that it is never visible in part. Opening an entry compares sizes only; `sterad data check` reads
+every byte.
 """
 
+import fcntl
 import hashlib
 import json
 import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,203 +22,224 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sterad.data.digest import array_bytes, array_digest, array_header
-from sterad.data.lock import locked
+from sterad.data.arrays import array_bytes, array_digest, array_header
 from sterad.errors import SteradError
 
-FORMAT = 2
+FORMAT = 3
 MANIFEST = "manifest.json"
 T = TypeVar("T")
 
 
 class DamagedError(Exception):
-    """An entry is not what its manifest says."""
+    """An entry differs from its manifest."""
 
 
 class StaleError(Exception):
-    """An entry was made from files that have changed since."""
+    """An entry is missing, has an old format, or its source files have changed."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """The arrays of one dataset in one cut, and the facts that were kept with them."""
+    """The selected arrays of one dataset, and the facts stored with them."""
 
     arrays: Mapping[str, npt.NDArray[Any]]
     digests: Mapping[str, str]
-    """What `array_digest` gave for each array when it was written."""
+    """`array_digest` of each array when it was written."""
     facts: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Pieces:
-    """An array that is too large to hold at once: how many rows, and a way to begin them."""
+class Chunks:
+    """An array that does not fit in memory: its number of rows, and a function to iterate it."""
 
     rows: int
     begin: Callable[[], Iterable[npt.NDArray[Any]]]
 
 
-def places(root: Path) -> tuple[Path, ...]:
-    """Return where entries of `root` lie: beside the data or, where it is read-only, the user's."""
+def cache_folders(root: Path) -> tuple[Path, ...]:
+    """Return the folders of the entries of `root`: in `root`, then in the cache of the user.
+
+    The second one is used if `root` is read-only.
+    """
     user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     digest = hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:12]
     fallback = Path(user) / "sterad" / digest
     return (root / ".sterad", fallback) if root.is_dir() else (fallback,)
 
 
-def find(root: Path, key: str) -> Entry | None:
-    """Return the entry `key` if it is whole and its sources are unchanged; name damage."""
-    for place in places(root):
+def find_entry(root: Path, key: str) -> Entry | None:
+    """Return the entry `key` if it is valid; print a warning if it is damaged."""
+    for folder in cache_folders(root):
         try:
-            return open_entry(root, place / key)
+            return open_entry(root, folder / key)
         except StaleError:
             continue
         except DamagedError as error:
-            print(f"sterad: {place / key}: {error}; it is made again", file=sys.stderr)
+            print(f"sterad: {folder / key} is damaged ({error}); rebuilding it", file=sys.stderr)
     return None
 
 
-def open_entry(root: Path, folder: Path) -> Entry:
-    """Map the arrays of an entry after comparing sizes, shapes and the times of the sources."""
-    manifest = read_manifest(folder)
-    if _stamps(root, map(Path, manifest["sources"])) != manifest["sources"]:
+def open_entry(root: Path, entry: Path) -> Entry:
+    """Memory-map the arrays of an entry after comparing sizes, shapes and source files."""
+    manifest = read_manifest(entry)
+    if _file_stamps(root, map(Path, manifest["sources"])) != manifest["sources"]:
         raise StaleError
-    arrays = {name: _mapped(folder / name, kept) for name, kept in manifest["arrays"].items()}
-    digests = {name: str(kept["sha256"]) for name, kept in manifest["arrays"].items()}
-    return Entry(_named(arrays), _named(digests), manifest["facts"])
+    arrays = {name: _map_array(entry / name, saved) for name, saved in manifest["arrays"].items()}
+    digests = {name: str(saved["sha256"]) for name, saved in manifest["arrays"].items()}
+    return Entry(_without_suffix(arrays), _without_suffix(digests), manifest["facts"])
 
 
-def _named(by_file: Mapping[str, T]) -> dict[str, T]:
-    return {name.removesuffix(".npy"): one for name, one in by_file.items()}
+def _without_suffix(by_file: Mapping[str, T]) -> dict[str, T]:
+    return {name.removesuffix(".npy"): value for name, value in by_file.items()}
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return what was written when the entry was made."""
-    if not folder.is_dir():
+def read_manifest(entry: Path) -> dict[str, Any]:
+    """Return the manifest of an entry."""
+    if not entry.is_dir():
         raise StaleError
     try:
-        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_bytes())
+        manifest: dict[str, Any] = json.loads((entry / MANIFEST).read_bytes())
         known = manifest["format"] == FORMAT and {"sources", "arrays", "facts"} <= set(manifest)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DamagedError(f"the manifest cannot be read ({error})") from error
+        raise DamagedError(f"the manifest cannot be read: {error}") from error
     if not known:
         raise StaleError
     return manifest
 
 
-def _mapped(file: Path, kept: Mapping[str, Any]) -> npt.NDArray[Any]:
+def _map_array(file: Path, saved: Mapping[str, Any]) -> npt.NDArray[Any]:
     try:
-        if file.stat().st_size != kept["bytes"]:
-            raise DamagedError(
-                f"{file.name} has {file.stat().st_size} bytes and had {kept['bytes']}"
-            )
+        size = file.stat().st_size
+        if size != saved["bytes"]:
+            raise DamagedError(f"{file.name} has {size} bytes instead of {saved['bytes']}")
         array: npt.NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise DamagedError(f"{file.name} cannot be read ({error})") from error
-    if [list(array.shape), array.dtype.str] != [kept["shape"], kept["dtype"]]:
+        raise DamagedError(f"{file.name} cannot be read: {error}") from error
+    if [list(array.shape), array.dtype.str] != [saved["shape"], saved["dtype"]]:
         raise DamagedError(
-            f"{file.name} is {array.dtype} of shape {array.shape}, not as it was made"
+            f"{file.name} is {array.dtype} of shape {array.shape} instead of {saved['dtype']} of "
+            f"shape {tuple(saved['shape'])}"
         )
     return array
 
 
-def verify(folder: Path) -> None:
-    """Read every byte of an entry and compare checksums; raise where one differs."""
-    for name, kept in read_manifest(folder)["arrays"].items():
-        array = _mapped(folder / name, kept)
-        if array_digest(array) != kept["sha256"]:
+def verify_entry(entry: Path) -> None:
+    """Read every byte of an entry and compare checksums; raise DamagedError if one differs."""
+    for name, saved in read_manifest(entry)["arrays"].items():
+        array = _map_array(entry / name, saved)
+        if array_digest(array) != saved["sha256"]:
             raise DamagedError(f"the checksum of {name} differs")
 
 
-def make(
+def make_entry(
     root: Path,
     key: str,
-    arrays: Mapping[str, Pieces],
+    arrays: Mapping[str, Chunks],
     facts: Mapping[str, Any],
     sources: Iterable[Path],
 ) -> Entry:
-    """Write an entry and open it.
-
-    Where another process made it meanwhile, that one is opened.
-    """
-    refusals = []
-    for place in places(root):
+    """Write an entry and open it, unless another process has written it in the meantime."""
+    failures = []
+    for folder in cache_folders(root):
         try:
-            place.mkdir(parents=True, exist_ok=True)
-            with locked(place / "lock", f"decoding {key}"):
-                _remove_leftovers(place)
+            folder.mkdir(parents=True, exist_ok=True)
+            with hold_lock(folder / "lock", f"decoding {key}"):
+                _remove_temporary(folder)
                 with suppress(StaleError, DamagedError):
-                    return open_entry(root, place / key)
-                stamps = _stamps(root, [_from_root(root, source) for source in sources])
-                _write(place, key, arrays, facts, stamps)
-                return open_entry(root, place / key)
+                    return open_entry(root, folder / key)
+                stamps = _file_stamps(root, [_source_name(root, source) for source in sources])
+                _write_entry(folder, key, arrays, facts, stamps)
+                return open_entry(root, folder / key)
         except OSError as error:
-            refusals.append(f"{place}: {error.strerror or error}")
+            failures.append(f"{folder}: {error.strerror or error}")
     raise SteradError(
-        f"cannot keep the decoded images ({'; '.join(refusals)}): make room or make one of these "
-        "places writable, or set XDG_CACHE_HOME to a folder that is"
+        f"cannot write the decoded images to the cache ({'; '.join(failures)}): free disk space, "
+        "make one of these folders writable, or set XDG_CACHE_HOME to a writable folder"
     )
 
 
-def _write(
-    place: Path,
+def _write_entry(
+    folder: Path,
     key: str,
-    arrays: Mapping[str, Pieces],
+    arrays: Mapping[str, Chunks],
     facts: Mapping[str, Any],
     stamps: Mapping[str, list[int]],
 ) -> None:
-    fresh, old = place / f".{key}.new.tmp", place / f".{key}.old.tmp"
+    new, old = folder / f".{key}.new.tmp", folder / f".{key}.old.tmp"
     try:
-        fresh.mkdir()
-        kept = {f"{name}.npy": _save(fresh / f"{name}.npy", p) for name, p in arrays.items()}
-        manifest = {"format": FORMAT, "facts": facts, "sources": stamps, "arrays": kept}
-        (fresh / MANIFEST).write_text(json.dumps(manifest, indent=1))
-        # No fsync: a file that a power cut leaves short is found by its size, and made again.
-        if (place / key).exists():
-            os.rename(place / key, old)
-        os.rename(fresh, place / key)
+        new.mkdir()
+        saved = {f"{name}.npy": _save_array(new / f"{name}.npy", c) for name, c in arrays.items()}
+        manifest = {"format": FORMAT, "facts": facts, "sources": stamps, "arrays": saved}
+        (new / MANIFEST).write_text(json.dumps(manifest, indent=1))
+        # No fsync: a file truncated by a power failure has the wrong size and is rebuilt.
+        if (folder / key).exists():
+            os.rename(folder / key, old)
+        os.rename(new, folder / key)
     finally:
-        _remove_leftovers(place)
+        _remove_temporary(folder)
 
 
-def _save(file: Path, pieces: Pieces) -> dict[str, Any]:
-    found, like = hashlib.sha256(), None
+def _save_array(file: Path, chunks: Chunks) -> dict[str, Any]:
+    digest, first = hashlib.sha256(), None
     with open(file, "wb") as out:
-        for piece in pieces.begin():
-            if like is None:
-                like = piece
-                shape = (pieces.rows, *like.shape[1:])
-                found.update(array_header(like.dtype, shape))
-                described = {"descr": like.dtype.str, "fortran_order": False, "shape": shape}
-                np.lib.format.write_array_header_1_0(out, described)
-            out.write(array_bytes(piece))
-            found.update(array_bytes(piece))
-    if like is None:
-        raise SteradError(f"there is nothing to keep in {file.stem}: give at least one image")
-    kept = {"bytes": file.stat().st_size, "shape": list(shape), "dtype": like.dtype.str}
-    return kept | {"sha256": found.hexdigest()}
+        for chunk in chunks.begin():
+            if first is None:
+                first = chunk
+                shape = (chunks.rows, *first.shape[1:])
+                digest.update(array_header(first.dtype, shape))
+                header = {"descr": first.dtype.str, "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(out, header)
+            out.write(array_bytes(chunk))
+            digest.update(array_bytes(chunk))
+    if first is None:
+        raise SteradError(f"the array {file.stem} is empty: give at least one image")
+    saved = {"bytes": file.stat().st_size, "shape": list(shape), "dtype": first.dtype.str}
+    return saved | {"sha256": digest.hexdigest()}
 
 
-def _from_root(root: Path, source: Path) -> Path:
-    """Return a source as it is named from `root`, so that both can move; elsewhere its full path.
+def _source_name(root: Path, source: Path) -> Path:
+    """Return a source relative to `root`, so that both can be moved, or else as absolute path.
 
-    A relative source is one of the working folder, and `root` may be relative itself.
+    A relative source is relative to the working directory, and so may `root` be.
     """
     return source.relative_to(root) if source.is_relative_to(root) else source.absolute()
 
 
-def _stamps(root: Path, names: Iterable[Path]) -> dict[str, list[int]]:
-    """Return size, time and inode of each source; of a folder, the time alone."""
+def _file_stamps(root: Path, names: Iterable[Path]) -> dict[str, list[int]]:
+    """Return size, times and inode of each source; of a folder, the modification time only."""
     stamps = {}
     for name in names:
         with suppress(OSError):
-            found = os.stat(root / name)  # a full path stays itself
-            folder = stat.S_ISDIR(found.st_mode)
-            size, inode = (0, 0) if folder else (found.st_size, found.st_ino)
-            stamps[str(name)] = [size, found.st_mtime_ns, inode]
+            status = os.stat(root / name)  # root / name is name if name is absolute
+            is_folder = stat.S_ISDIR(status.st_mode)
+            size, inode = (0, 0) if is_folder else (status.st_size, status.st_ino)
+            # The change time cannot be set back, unlike the modification time.
+            changed = 0 if is_folder else status.st_ctime_ns
+            stamps[str(name)] = [size, status.st_mtime_ns, inode, changed]
     return stamps
 
 
-def _remove_leftovers(place: Path) -> None:
-    """Remove what a killed process left; only while the lock is held."""
-    for leftover in place.glob(".*.tmp"):
-        shutil.rmtree(leftover, ignore_errors=True)
+def _remove_temporary(folder: Path) -> None:
+    """Remove temporary folders of killed processes; the caller holds the lock."""
+    for temporary in folder.glob(".*.tmp"):
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def hold_lock(file: Path, activity: str, wait: bool = True) -> Iterator[None]:
+    """Hold a lock between processes; the system releases it even after SIGKILL.
+
+    If another process holds it, wait for that process, or raise an error without `wait`. An
+    OSError of a folder that is not writable is passed to the caller.
+    """
+    with open(file, "ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if not wait:
+                raise SteradError(
+                    f"another process is {activity}: wait until it ends, then run this again"
+                ) from error
+            print(f"sterad: waiting for another process that is {activity}", file=sys.stderr)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,4 +1,4 @@
-"""Dataset: images or feature vectors at rest, a train and a test split, labels from 0."""
+"""Dataset: the train and test split of images or feature vectors, with labels from 0."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,19 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sterad.data.arrays import as_inputs, as_labels
-from sterad.data.digest import array_digest, content_digest
+from sterad.data.arrays import array_digest, as_inputs, as_labels, content_digest
 from sterad.errors import SteradError
 
-ARRAYS = ("train_images", "train_labels", "test_images", "test_labels", "domains")
+ARRAY_FIELDS = ("train_images", "train_labels", "test_images", "test_labels", "domains")
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """What there is to learn from, checked once when it is made.
+    """Training and test data, validated on construction.
 
     Inputs are images, uint8 (N, c, h, w) with h = w, or feature vectors, float32 (N, d).
-    The arrays may be memory-mapped: images are never scanned, only labels and vectors are.
+    The arrays may be memory-mapped: validation reads labels and vectors but never images.
     """
 
     name: str
@@ -29,19 +28,19 @@ class Dataset:
     test_images: npt.NDArray[Any]
     test_labels: npt.NDArray[np.int64]
     class_names: tuple[str, ...]
-    """Name of each class; their number is the number of classes."""
+    """Name of each class; the number of names is the number of classes."""
     flip: bool
-    """Whether a mirrored image keeps its class."""
+    """Whether a horizontally flipped image keeps its class."""
     domains: npt.NDArray[np.int64] | None = None
     """Domain of each training image, such as the session that it was recorded in."""
     domain_names: tuple[str, ...] = ()
-    """Name of each domain, in their natural order."""
+    """Name of each domain, in natural order."""
     known_digest: str = ""
-    """What `digest` is, where that was computed before."""
+    """Value of `digest` if it is already known."""
 
     def __post_init__(self) -> None:
         if not self.class_names:
-            raise SteradError(f"the dataset {self.name!r} declares no class: give class_names")
+            raise SteradError(f"the dataset {self.name!r} has no classes: give class_names")
         for split in ("train", "test"):
             images, labels = getattr(self, f"{split}_images"), getattr(self, f"{split}_labels")
             _check_inputs(images, f"{split} images")
@@ -49,7 +48,7 @@ class Dataset:
         if self.train_images.shape[1:] != self.test_images.shape[1:]:
             raise SteradError(
                 f"train images have shape {self.train_images.shape[1:]} and test images "
-                f"{self.test_images.shape[1:]}: give both splits one shape"
+                f"{self.test_images.shape[1:]}: give both splits the same shape"
             )
         if self.domains is not None:
             _check_labels(
@@ -58,16 +57,16 @@ class Dataset:
 
     @property
     def classes(self) -> int:
-        """Number of classes, seen or not."""
+        """Number of classes, including those without images."""
         return len(self.class_names)
 
     @cached_property
     def digest(self) -> str:
-        """Return a hash of images, labels, domains and names of classes: 16 hex digits."""
+        """Hash of images, labels, domains and class names: 16 hex digits."""
         if self.known_digest:
             return self.known_digest
-        arrays = {name: getattr(self, name) for name in ARRAYS}
-        digests = {name: array_digest(one) for name, one in arrays.items() if one is not None}
+        arrays = {name: getattr(self, name) for name in ARRAY_FIELDS}
+        digests = {name: array_digest(a) for name, a in arrays.items() if a is not None}
         return content_digest(digests, self.class_names)
 
     @property
@@ -86,11 +85,11 @@ class Dataset:
         flip: bool = False,
         name: str = "arrays",
     ) -> "Dataset":
-        """Make a dataset of numpy or torch arrays.
+        """Construct a dataset from numpy or torch arrays.
 
-        Images are uint8, or floats in [0, 1], which are rounded to 255 levels: (N, h, w),
+        Images are uint8, or floats in [0, 1] that are rounded to 8 bits. Their shape is (N, h, w),
         (N, c, h, w) or (N, h, w, c) with 1 or 3 channels. An array (N, d) holds feature vectors.
-        Without `class_names` the classes are 0 to the largest label.
+        Without `class_names`, the classes are 0 to the largest label.
 
         >>> rng = np.random.default_rng(0)
         >>> images, labels = rng.random((6, 8, 8)), [0, 1, 2, 0, 1, 2]
@@ -99,7 +98,9 @@ class Dataset:
         (3, (1, 8, 8), dtype('uint8'))
         """
         train, test = as_labels(train_labels, "train labels"), as_labels(test_labels, "test labels")
-        names = _counted_names(train, test) if class_names is None else tuple(map(str, class_names))
+        names = (
+            _names_from_labels(train, test) if class_names is None else tuple(map(str, class_names))
+        )
         return cls(
             name=name,
             train_images=as_inputs(train_images, "train images"),
@@ -111,13 +112,15 @@ class Dataset:
         )
 
 
-def _counted_names(train: npt.NDArray[np.int64], test: npt.NDArray[np.int64]) -> tuple[str, ...]:
+def _names_from_labels(
+    train: npt.NDArray[np.int64], test: npt.NDArray[np.int64]
+) -> tuple[str, ...]:
     both = np.concatenate([train, test])
     if not both.size:
         raise SteradError("the labels are empty: give at least one train and one test image")
     if both.max() >= both.size:
         raise SteradError(
-            f"label {both.max()} among {both.size} images would mean more classes than images: "
+            f"label {both.max()} implies more classes than there are images, {both.size}: "
             "number the classes from 0, or give class_names"
         )
     return tuple(map(str, range(int(both.max()) + 1)))
@@ -137,13 +140,13 @@ def _check_inputs(inputs: object, what: str) -> None:
             "(N, c, h, w) or feature vectors as float32 (N, d)"
         )
     if inputs.size == 0:
-        raise SteradError(f"{what} of shape {inputs.shape} are empty: give at least one")
+        raise SteradError(f"{what} of shape {inputs.shape} are empty: give at least one image")
     if vector:
         finite = np.isfinite(inputs).all(axis=1)
         if not finite.all():
             raise SteradError(
-                f"{what} hold a NaN or infinite value in vector {finite.argmin()}: "
-                "mend or drop that vector"
+                f"{what} contain a NaN or infinite value in vector {finite.argmin()}: "
+                "correct or remove that vector"
             )
 
 
@@ -163,7 +166,7 @@ def _check_labels(
     if outside.any():
         index = int(outside.argmax())
         raise SteradError(
-            f"{what} hold {labels[index]} at index {index}, outside the declared "
+            f"{what} contain {labels[index]} at index {index}, outside the declared "
             f"{'classes' if kind == 'class' else 'domains'} 0 to {classes - 1}: "
             f"renumber the labels or declare more {kind} names"
         )

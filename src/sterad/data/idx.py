@@ -1,4 +1,4 @@
-"""`mnist`, `fashion-mnist` and `kmnist`: idx files, plain or gzipped.
+"""`mnist`, `fashion-mnist` and `kmnist`: idx files, uncompressed or gzipped.
 
 Y. LeCun, C. Cortes, C. Burges, "The MNIST database of handwritten digits", 1998.
 H. Xiao, K. Rasul, R. Vollgraf, "Fashion-MNIST", 2017, https://arxiv.org/abs/1708.07747.
@@ -17,41 +17,42 @@ from typing import BinaryIO, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from sterad.data.contents import Contents, Split
 from sterad.data.description import DATASETS
 from sterad.data.layout import Layout, find_layout
-from sterad.data.sources import IDX
-from sterad.data.stored import Stored
+from sterad.data.sources import IDX_FILES
+from sterad.data.stored import Contents, Split, StoredDataset
 from sterad.errors import SteradError
 
-LARGEST = 1 << 32
-"""Bytes that one idx file may unpack to: a header can ask for anything."""
-BYTES = 0x08
-"""The idx code of unsigned bytes."""
+MAX_BYTES = 1 << 32
+"""Largest unpacked size of an idx file; a damaged header can declare any size."""
+UINT8_CODE = 0x08
+"""Type code of unsigned bytes in an idx header."""
 
 
-def _spellings(file: str) -> tuple[str, ...]:
+def _file_names(file: str) -> tuple[str, ...]:
+    """Return the names under which an idx file is distributed."""
     dotted = file.replace("-idx", ".idx")
     return file, f"{file}.gz", dotted, f"{dotted}.gz"
 
 
 @dataclass(frozen=True)
-class _Idx(Stored):
+class _Idx(StoredDataset):
     class_names: ClassVar[tuple[str, ...]]
     folders: ClassVar[tuple[str, ...]]
-    """Folders under the root in which people keep it."""
-    elsewhere: ClassVar[tuple[Path, ...]] = ()
+    """Folders in the root that are searched."""
+    system_folders: ClassVar[tuple[Path, ...]] = ()
+    """Folders outside the root that are searched."""
 
     def contents(self) -> Contents:
         """Read the four files."""
-        files = tuple(map(_spellings, IDX))
+        files = tuple(map(_file_names, IDX_FILES))
         layouts = [Layout(folder, files) for folder in self.folders]
-        home, layout = find_layout(self.name, self.place, layouts, self.elsewhere)
+        home, layout = find_layout(self.name, self.root_folder, layouts, self.system_folders)
         paths = layout.paths(home)
         train_images, train_labels, test_images, test_labels = map(read_idx, paths)
         return Contents(
-            train=_split(train_images, train_labels, paths[0]),
-            test=_split(test_images, test_labels, paths[2]),
+            train=_make_split(train_images, train_labels, paths[0]),
+            test=_make_split(test_images, test_labels, paths[2]),
             class_names=self.class_names,
             sources=tuple(paths),
         )
@@ -60,7 +61,7 @@ class _Idx(Stored):
 @DATASETS.register("mnist", alias=("seq-mnist", "split-mnist"))
 @dataclass(frozen=True)
 class Mnist(_Idx):
-    """MNIST: 60,000 and 10,000 handwritten digits of 28x28 pixels, grey."""
+    """MNIST: 60,000 training and 10,000 test images of digits, 28x28 pixels, gray."""
 
     name: ClassVar[str] = "mnist"
     flips: ClassVar[bool] = False
@@ -71,7 +72,7 @@ class Mnist(_Idx):
 @DATASETS.register("fashion-mnist", alias=("fmnist", "fashionmnist"))
 @dataclass(frozen=True)
 class FashionMnist(_Idx):
-    """Fashion-MNIST: 60,000 and 10,000 articles of clothing of 28x28 pixels, grey."""
+    """Fashion-MNIST: 60,000 training and 10,000 test images of clothing, 28x28 pixels, gray."""
 
     name: ClassVar[str] = "fashion-mnist"
     class_names: ClassVar[tuple[str, ...]] = (
@@ -79,14 +80,14 @@ class FashionMnist(_Idx):
         *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
     )
     folders: ClassVar[tuple[str, ...]] = ("fashion-mnist", "FashionMNIST/raw")
-    elsewhere: ClassVar[tuple[Path, ...]] = (Path("/usr/share/datasets/fashion-mnist"),)
-    """Where Debian's package dataset-fashion-mnist puts it."""
+    system_folders: ClassVar[tuple[Path, ...]] = (Path("/usr/share/datasets/fashion-mnist"),)
+    """Folder of the Debian package dataset-fashion-mnist."""
 
 
 @DATASETS.register("kmnist")
 @dataclass(frozen=True)
 class Kmnist(_Idx):
-    """Kuzushiji-MNIST: 60,000 and 10,000 cursive characters of 28x28 pixels, grey."""
+    """Kuzushiji-MNIST: 60,000 training and 10,000 test images of characters, 28x28 pixels, gray."""
 
     name: ClassVar[str] = "kmnist"
     flips: ClassVar[bool] = False
@@ -95,47 +96,51 @@ class Kmnist(_Idx):
 
 
 def read_idx(path: Path) -> npt.NDArray[np.uint8]:
-    """Return the bytes of an idx file in their shape.
+    """Return the array in an idx file of bytes.
 
-    Four bytes come first: two zeros, the type and the number of axes; then each axis, big-endian.
+    The header has four bytes (two zeros, the type code and the number of axes), followed by the
+    length of each axis as a big-endian uint32.
     """
     try:
-        with _opened(path) as file:
-            zeros, kind, axes = struct.unpack(">HBB", file.read(4))
-            if zeros or kind != BYTES or not 1 <= axes <= 4:
+        with _open_file(path) as file:
+            zeros, dtype, axes = struct.unpack(">HBB", file.read(4))
+            if zeros or dtype != UINT8_CODE or not 1 <= axes <= 4:
                 raise SteradError(
-                    f"{str(path)!r} is not an idx file of bytes: fetch the official file"
+                    f"{str(path)!r} is not an idx file of bytes: download the official file"
                 )
             shape = struct.unpack(f">{axes}I", file.read(4 * axes))
-            if math.prod(shape) > LARGEST:
+            if math.prod(shape) > MAX_BYTES:
                 raise SteradError(
-                    f"{str(path)!r} claims the shape {shape}, more than {LARGEST:,} bytes: "
-                    "fetch the official file"
+                    f"{str(path)!r} declares the shape {shape}, more than {MAX_BYTES:,} bytes: "
+                    "download the official file"
                 )
             content = file.read(math.prod(shape) + 1)
     except (OSError, EOFError, zlib.error, struct.error) as error:
         raise SteradError(
-            f"{str(path)!r} cannot be read to its end ({error}): fetch it again"
+            f"{str(path)!r} is truncated or cannot be read ({error}): download it again"
         ) from error
     if len(content) != math.prod(shape):
         raise SteradError(
-            f"{str(path)!r} must hold {math.prod(shape)} values for its shape {shape} and holds "
-            f"{'more' if len(content) > math.prod(shape) else len(content)}: fetch it again"
+            f"{str(path)!r} must have {math.prod(shape)} values for its shape {shape} and has "
+            f"{'more' if len(content) > math.prod(shape) else len(content)}: download it again"
         )
     return np.frombuffer(content, np.uint8).reshape(shape)
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_file(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path) if path.suffix == ".gz" else open(path, "rb"))
 
 
-def _split(images: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8], path: Path) -> Split:
+def _make_split(images: npt.NDArray[np.uint8], labels: npt.NDArray[np.uint8], path: Path) -> Split:
     if images.ndim != 3 or labels.ndim != 1:
         raise SteradError(
-            f"{str(path)!r} holds {images.ndim} axes and its labels {labels.ndim}, where 3 and 1 "
-            "belong: fetch the official files"
+            f"{str(path)!r} has {images.ndim} axes and its labels have {labels.ndim}, instead of 3 "
+            "and 1: download the official files"
         )
     if images.shape[1] != images.shape[2]:
-        raise SteradError(f"{str(path)!r} holds images of {images.shape[1:]}: they must be square")
+        raise SteradError(
+            f"the images in {str(path)!r} have shape {images.shape[1:]} and must be square: "
+            "download the official files"
+        )
     what = f"images in {str(path)!r}"
-    return Split.of_arrays(images[:, None], labels.astype(np.int64), what)
+    return Split.from_arrays(images[:, None], labels.astype(np.int64), what)

@@ -1,4 +1,4 @@
-"""Layout: the folder and files that an official archive unpacks to, and where they are found."""
+"""Folder layouts of the official archives, and the search for them in the data root."""
 
 import os
 from collections.abc import Sequence
@@ -10,53 +10,53 @@ from sterad.errors import SteradError
 
 
 def data_root(root: Path | None) -> Path:
-    """Return where data lie: the place that is given, else STERAD_DATA, else `data`."""
+    """Return the folder of the datasets: `root`, else STERAD_DATA, else `data`."""
     return Path(os.environ.get("STERAD_DATA") or "data") if root is None else root
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A folder and the files that must lie in it, each under one of several spellings."""
+    """A folder and the files that it must contain, each with one or more accepted names."""
 
     folder: str
     files: tuple[tuple[str, ...], ...]
 
     def missing(self, home: Path) -> list[str]:
-        """Return the files that are not in `home`."""
+        """Return the names of the files that are not in `home`."""
         return [names[0] for names in self.files if not any((home / n).exists() for n in names)]
 
     def paths(self, home: Path) -> list[Path]:
-        """Return the files in `home`, which holds them all."""
+        """Return the paths of the files in `home`, which must contain all of them."""
         return [next(home / n for n in names if (home / n).exists()) for names in self.files]
 
 
 def find_layout(
-    name: str, root: Path, layouts: Sequence[Layout], elsewhere: Sequence[Path] = ()
+    name: str, root: Path, layouts: Sequence[Layout], other_folders: Sequence[Path] = ()
 ) -> tuple[Path, Layout]:
-    """Return the folder that holds a dataset whole and the layout that it has.
+    """Return the folder that contains a complete dataset, and its layout.
 
-    Looked at are the layout's folder under `root`, `root` itself, and folders `elsewhere`.
+    Searched are the folder of each layout in `root`, `root` itself, and `other_folders`.
     """
-    begun = []
+    incomplete = []
     for layout in layouts:
-        for home in (root / layout.folder, root, *elsewhere):
+        for home in (root / layout.folder, root, *other_folders):
             missing = layout.missing(home)
             if not missing:
                 return home, layout
-            # A root may hold a `train` or `s1` of anything: it counts as begun by its name alone.
+            # A root may contain an unrelated `train` or `s1`, so the folder name must match too.
             if len(missing) < len(layout.files) and home.match(layout.folder):
-                begun.append((home, missing))
-    if begun:
-        home, missing = begun[0]
+                incomplete.append((home, missing))
+    if incomplete:
+        home, missing = incomplete[0]
         raise SteradError(
-            f"{name} in {str(home)!r} lacks {', '.join(missing)}: move that folder away and run "
-            f"`sterad data get {name} --root {root}`, or unpack the official archive again"
+            f"{name} in {str(home)!r} lacks {', '.join(missing)}: move that folder elsewhere and "
+            f"run `sterad data get {name} --root {root}`, or unpack the official archive again"
         )
-    raise absent(name, root, layouts[0].folder)
+    raise _not_found(name, root, layouts[0].folder)
 
 
-def absent(name: str, root: Path, folder: str) -> SteradError:
-    """Return the error for a dataset of which nothing is there."""
+def _not_found(name: str, root: Path, folder: str) -> SteradError:
+    """Return the error for a dataset without any files."""
     if not root.exists():
         found = f"there is no folder {str(root)!r}"
     else:
@@ -64,8 +64,8 @@ def absent(name: str, root: Path, folder: str) -> SteradError:
     archives = [remote for choice in SOURCES[name].choices for remote in choice if remote.unpacks]
     for remote in archives:
         if (root / remote.path).exists():
-            found += f", only {remote.path}, which is not unpacked"
+            found += f", only the archive {remote.path}"
     return SteradError(
-        f"{found}: say where the folder {folder!r} lies with --root DATA or STERAD_DATA, or run "
+        f"{found}: set --root or STERAD_DATA to the folder that contains {folder!r}, or run "
         f"`sterad data get {name} --root {root}`"
     )

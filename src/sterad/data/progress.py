@@ -1,17 +1,17 @@
-"""How far a long job has come: a bar on a terminal, elsewhere a line now and then."""
+"""Progress of long jobs: a bar on a terminal, otherwise a line every few seconds."""
 
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-QUIET_SECONDS = 5.0
-"""Seconds between lines; what is quicker says nothing where there is no terminal."""
+LINE_INTERVAL_S = 5.0
+"""Seconds between lines if stderr is not a terminal; shorter jobs print nothing."""
 
 
 @contextmanager
 def progress(title: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
-    """Yield a function that is told how many more `unit`s (images, bytes) are done."""
+    """Yield a function that adds to the number of finished units (images, bytes)."""
     show = _bar if sys.stderr.isatty() else _lines
     with show(title, total, unit) as advance:
         yield advance
@@ -38,14 +38,14 @@ def _bar(title: str, total: int | None, unit: str) -> Iterator[Callable[[int], N
 
 @contextmanager
 def _lines(title: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
-    done, told = 0, time.monotonic()
+    done, printed = 0, time.monotonic()
 
     def advance(more: int) -> None:
-        nonlocal done, told
+        nonlocal done, printed
         done += more
-        if time.monotonic() - told > QUIET_SECONDS:
-            told = time.monotonic()
-            whole = "" if total is None else f" of {total:,}"
-            print(f"{title}: {done:,}{whole} {unit}", file=sys.stderr, flush=True)
+        if time.monotonic() - printed > LINE_INTERVAL_S:
+            printed = time.monotonic()
+            of_total = "" if total is None else f" of {total:,}"
+            print(f"{title}: {done:,}{of_total} {unit}", file=sys.stderr, flush=True)
 
     yield advance

@@ -1,7 +1,7 @@
-"""Pickles of numpy arrays, bytes, strings, numbers and containers, and of nothing else.
+"""Read pickles that contain only numpy arrays, bytes, strings, numbers and containers.
 
-A pickle is a program, and Python's own reader runs it. This one lets it call five things, all
-defined here: none can do more than make an array of plain numbers out of bytes in the file.
+A pickle can call any function that `pickle.load` can import. This reader allows a fixed list of
+functions, all defined here, which can only convert bytes of the file to arrays of numbers.
 """
 
 import math
@@ -15,77 +15,77 @@ import numpy.typing as npt
 
 from sterad.errors import SteradError
 
-PLAIN_KINDS = "biufS"
-"""Booleans, integers, floats, byte strings: never objects."""
+ALLOWED_KINDS = "biufS"
+"""Kinds of dtype: booleans, integers, floats and byte strings, but not objects."""
 
 
-class ForeignError(Exception):
-    """A pickle asks for something that is not admitted."""
+class ForbiddenError(Exception):
+    """A pickle contains something that is not allowed."""
 
 
-class Admitted:
-    """Something that a pickle may name and call; it has no state that a pickle could change."""
+class AllowedFunction:
+    """A function that a pickle may call, without state that a pickle could change."""
 
     __slots__ = ("_call",)
     _call: Callable[..., Any]
 
     def __init__(self, call: Callable[..., Any]) -> None:
-        """Wrap what is called."""
+        """Wrap a function."""
         object.__setattr__(self, "_call", call)
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call it."""
+        """Call the function."""
         return self._call(*arguments)
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refuse."""
-        raise ForeignError("a change of what it calls")
+        """Raise an error: the wrapper is immutable."""
+        raise ForbiddenError("a change of an allowed function")
 
     def __setstate__(self, state: object) -> None:
-        """Refuse."""
-        raise ForeignError("a change of what it calls")
+        """Raise an error: the wrapper is immutable."""
+        raise ForbiddenError("a change of an allowed function")
 
 
 class PickledType:
-    """The type of an array on its way: a code, then a byte order."""
+    """A dtype under construction: a type code, then a byte order."""
 
     __slots__ = ("dtype",)
 
     def __init__(self, code: object, *_: object) -> None:
-        """Admit plain kinds by their code."""
+        """Check the type code."""
         text = code.decode("ascii") if isinstance(code, bytes) else code
         if not isinstance(text, str) or len(text) > 8:
-            raise ForeignError(f"an array of type {code!r}")
+            raise ForbiddenError(f"an array of type {code!r}")
         self.dtype = np.dtype(text)
-        if self.dtype.kind not in PLAIN_KINDS:
-            raise ForeignError(f"an array of {self.dtype}")
+        if self.dtype.kind not in ALLOWED_KINDS:
+            raise ForbiddenError(f"an array of {self.dtype}")
 
     def __setstate__(self, state: Any) -> None:
-        """Take the byte order; everything else of numpy's state is for types not admitted here."""
+        """Set the byte order; the rest of the state is for dtypes that are not allowed."""
         order: Any = state[1].decode("ascii") if isinstance(state[1], bytes) else state[1]
         if order not in ("<", ">", "=", "|"):
-            raise ForeignError(f"a byte order {order!r}")
+            raise ForbiddenError(f"a byte order {order!r}")
         self.dtype = self.dtype.newbyteorder(order)
 
 
 class PickledArray(np.ndarray[Any, Any]):
-    """An array whose state is checked before numpy sees it."""
+    """An array whose state is validated before it is passed to numpy."""
 
     def __setstate__(self, state: Any) -> None:
-        """Take shape and bytes that agree with each other."""
+        """Set shape and bytes if their sizes agree."""
         _, shape, kind, fortran, raw = state
-        _check(shape, kind, raw)
-        plain: Any = (1, shape, kind.dtype, bool(fortran), bytes(raw))
-        super().__setstate__(plain)
+        _check_state(shape, kind, raw)
+        checked: Any = (1, shape, kind.dtype, bool(fortran), bytes(raw))
+        super().__setstate__(checked)
 
 
-def _check(shape: Any, kind: Any, raw: Any) -> None:
+def _check_state(shape: Any, kind: Any, raw: Any) -> None:
     if not isinstance(kind, PickledType) or not isinstance(raw, bytes | bytearray):
-        raise ForeignError(f"an array made of {type(raw).__name__}")
+        raise ForbiddenError(f"an array made of {type(raw).__name__}")
     if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
-        raise ForeignError(f"an array of shape {shape!r}")
+        raise ForbiddenError(f"an array of shape {shape!r}")
     if math.prod(shape) * kind.dtype.itemsize != len(raw):
-        raise ForeignError(f"an array of shape {shape} with {len(raw)} bytes")
+        raise ForbiddenError(f"an array of shape {shape} with {len(raw)} bytes")
 
 
 def _reconstruct(*_: object) -> PickledArray:
@@ -93,66 +93,68 @@ def _reconstruct(*_: object) -> PickledArray:
 
 
 def _from_buffer(raw: Any, kind: Any, shape: Any, order: Any) -> npt.NDArray[Any]:
-    _check(shape, kind, raw)
+    _check_state(shape, kind, raw)
     return np.frombuffer(raw, kind.dtype).reshape(shape, order="F" if order == "F" else "C")
 
 
 def _scalar(kind: Any, raw: Any) -> Any:
     raw = raw.encode("latin1") if isinstance(raw, str) else raw
-    _check((), kind, raw)
+    _check_state((), kind, raw)
     return np.frombuffer(raw, kind.dtype)[0].item()
 
 
 def _encode(text: Any, encoding: Any) -> bytes:
     if not isinstance(text, str) or encoding not in ("latin1", b"latin1", "latin-1"):
-        raise ForeignError(f"an encoding {encoding!r}")
+        raise ForbiddenError(f"an encoding {encoding!r}")
     return text.encode("latin1")
 
 
-def _not_called(*_: object) -> None:
-    raise ForeignError("a call of numpy.ndarray")
+def _reject_call(*_: object) -> None:
+    raise ForbiddenError("a call of numpy.ndarray")
 
 
-ADMITTED = {
-    "_codecs.encode": Admitted(_encode),
-    "numpy.ndarray": Admitted(_not_called),  # only ever an argument
-    "numpy.dtype": Admitted(PickledType),
+ALLOWED = {
+    "_codecs.encode": AllowedFunction(_encode),
+    "numpy.ndarray": AllowedFunction(_reject_call),  # an argument of _reconstruct, never called
+    "numpy.dtype": AllowedFunction(PickledType),
 }
 for _package in ("numpy.core", "numpy._core"):
-    ADMITTED[f"{_package}.multiarray._reconstruct"] = Admitted(_reconstruct)
-    ADMITTED[f"{_package}.multiarray.scalar"] = Admitted(_scalar)
-    ADMITTED[f"{_package}.numeric._frombuffer"] = Admitted(_from_buffer)
+    ALLOWED[f"{_package}.multiarray._reconstruct"] = AllowedFunction(_reconstruct)
+    ALLOWED[f"{_package}.multiarray.scalar"] = AllowedFunction(_scalar)
+    ALLOWED[f"{_package}.numeric._frombuffer"] = AllowedFunction(_from_buffer)
 
 
-class _Reader(pickle.Unpickler):
+class _RestrictedUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         try:
-            return ADMITTED[f"{module}.{name}"]
+            return ALLOWED[f"{module}.{name}"]
         except KeyError:
-            raise ForeignError(f"{module}.{name}") from None
+            raise ForbiddenError(f"{module}.{name}") from None
 
 
 def read_pickle(path: Path) -> dict[bytes, Any]:
-    """Return the dictionary in a pickle; strings of Python 2 are bytes, also as keys."""
+    """Return the dictionary in a pickle; its keys and the strings of Python 2 are bytes."""
     try:
         with open(path, "rb") as file:
-            # Python's reader turns `bytes` of Python 2 into str unless it is told not to.
-            found = _Reader(file, encoding="bytes").load()
-    except ForeignError as error:
+            # The default encoding would decode the byte strings of Python 2 to str.
+            found = _RestrictedUnpickler(file, encoding="bytes").load()
+    except ForbiddenError as error:
         raise SteradError(
-            f"the pickle {str(path)!r} holds {error}: admitted are numpy arrays of numbers, bytes, "
-            "strings, numbers and containers; fetch the official file"
+            f"the pickle {str(path)!r} contains {error}: only numpy arrays of numbers, bytes, "
+            "strings, numbers and containers are allowed; download the official file"
         ) from error
     except OSError as error:
-        raise SteradError(f"cannot read {str(path)!r}: {error.strerror}") from error
-    except Exception as error:  # a damaged pickle can raise anything
         raise SteradError(
-            f"the pickle {str(path)!r} is damaged or cut short ({type(error).__name__}: {error}): "
-            "fetch the official file again"
+            f"cannot read {str(path)!r}: {error.strerror}. Check the file and its permissions"
+        ) from error
+    except Exception as error:  # a damaged pickle can raise any exception
+        raise SteradError(
+            f"the pickle {str(path)!r} is damaged or truncated ({type(error).__name__}: {error}): "
+            "download the official file again"
         ) from error
     if not isinstance(found, dict):
         raise SteradError(
-            f"the pickle {str(path)!r} holds a {type(found).__name__} where a dictionary belongs: "
-            "fetch the official file"
+            f"the pickle {str(path)!r} contains a {type(found).__name__} instead of a dictionary: "
+            "download the official file"
         )
     return {key.encode() if isinstance(key, str) else key: value for key, value in found.items()}

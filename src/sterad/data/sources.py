@@ -1,4 +1,4 @@
-"""Where the named datasets come from: sizes, checksums, licences, and what is in them."""
+"""Official sources of the named datasets: URLs, checksums, sizes, counts and licenses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,21 +6,21 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Remote:
-    """One file of an official source."""
+    """One file on an official server."""
 
     url: str
     size: int
-    """Bytes; binding where there is a checksum, else a hint."""
+    """Size in bytes; it must match if there is a checksum, else it is approximate."""
     md5: str | None
     path: str
-    """Where it lies under the root once it is fetched."""
+    """Path below the root to which it is downloaded."""
     unpacks: str | None = None
-    """Folder that it unpacks to; None for a file that is read as it is."""
+    """Folder that the archive unpacks to; None for a file that is not unpacked."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """One dataset as its authors publish it."""
+    """Official files and properties of one dataset."""
 
     title: str
     classes: int
@@ -29,23 +29,23 @@ class Source:
     image: tuple[int, int, int]
     """Channels, height and width."""
     tasks: int
-    """Tasks that the paper splits it into."""
+    """Number of tasks in the paper."""
     licence: str
     page: str
     choices: tuple[tuple[Remote, ...], ...]
-    """Each choice is whole by itself; the first is fetched."""
+    """Alternative sets of files, each complete; the first one is downloaded."""
     md5: Mapping[str, str] = field(default_factory=dict)
-    """Checksums of unpacked, uncompressed files by their path."""
+    """Checksums of the unpacked, uncompressed files by path."""
 
     @property
     def size(self) -> int:
-        """Bytes to fetch."""
+        """Size of the download in bytes."""
         return sum(remote.size for remote in self.choices[0])
 
 
-KRIZ = "https://www.cs.toronto.edu/~kriz/"
-NO_LICENCE = "none stated; cite Krizhevsky (2009)"
-IDX = (
+CIFAR_URL = "https://www.cs.toronto.edu/~kriz/"
+NO_LICENSE = "none stated; cite Krizhevsky (2009)"
+IDX_FILES = (
     "train-images-idx3-ubyte",
     "train-labels-idx1-ubyte",
     "t10k-images-idx3-ubyte",
@@ -53,14 +53,16 @@ IDX = (
 )
 
 
-def _kriz(archive: str, size: int, md5: str, folder: str) -> tuple[Remote, ...]:
-    return (Remote(KRIZ + archive, size, md5, archive, folder),)
+def _cifar_files(archive: str, size: int, md5: str, folder: str) -> tuple[Remote, ...]:
+    return (Remote(CIFAR_URL + archive, size, md5, archive, folder),)
 
 
-def _idx(name: str, base: str, sizes: tuple[int, ...], md5: tuple[str, ...]) -> tuple[Remote, ...]:
+def _idx_files(
+    name: str, base: str, sizes: tuple[int, ...], md5: tuple[str, ...]
+) -> tuple[Remote, ...]:
     return tuple(
         Remote(f"{base}{file}.gz", size, digest, f"{name}/{file}.gz")
-        for file, size, digest in zip(IDX, sizes, md5, strict=True)
+        for file, size, digest in zip(IDX_FILES, sizes, md5, strict=True)
     )
 
 
@@ -72,16 +74,16 @@ SOURCES: dict[str, Source] = {
         test=10_000,
         image=(3, 32, 32),
         tasks=5,
-        licence=NO_LICENCE,
-        page=KRIZ + "cifar.html",
+        licence=NO_LICENSE,
+        page=CIFAR_URL + "cifar.html",
         choices=(
-            _kriz(
+            _cifar_files(
                 "cifar-10-python.tar.gz",
                 170_498_071,
                 "c58f30108f718f92721af3b95e74349a",
                 "cifar-10-batches-py",
             ),
-            _kriz(
+            _cifar_files(
                 "cifar-10-binary.tar.gz",
                 170_052_171,
                 "c32a1d4ab5d03f1284b67883e8d87530",
@@ -105,22 +107,22 @@ SOURCES: dict[str, Source] = {
         },
     ),
     "cifar100": Source(
-        title="CIFAR-100: photographs of a hundred kinds of things",
+        title="CIFAR-100: photographs of 100 classes",
         classes=100,
         train=50_000,
         test=10_000,
         image=(3, 32, 32),
         tasks=10,
-        licence=NO_LICENCE,
-        page=KRIZ + "cifar.html",
+        licence=NO_LICENSE,
+        page=CIFAR_URL + "cifar.html",
         choices=(
-            _kriz(
+            _cifar_files(
                 "cifar-100-python.tar.gz",
                 169_001_437,
                 "eb9058c3a382ffc7106e4002c42a8d85",
                 "cifar-100-python",
             ),
-            _kriz(
+            _cifar_files(
                 "cifar-100-binary.tar.gz",
                 168_513_733,
                 "03b5dce01913d631647c71ecec9e9cb8",
@@ -134,13 +136,13 @@ SOURCES: dict[str, Source] = {
         },
     ),
     "tiny-imagenet": Source(
-        title="Tiny ImageNet: 200 classes of ImageNet at 64x64; its val split is the test split",
+        title="Tiny ImageNet: 200 classes of ImageNet at 64x64; the val split is the test split",
         classes=200,
         train=100_000,
         test=10_000,
         image=(3, 64, 64),
         tasks=100,
-        licence="ImageNet's terms: research and teaching, not commerce",
+        licence="ImageNet terms: non-commercial research and education",
         page="http://cs231n.stanford.edu",
         choices=(
             (
@@ -155,7 +157,7 @@ SOURCES: dict[str, Source] = {
         ),
     ),
     "core50": Source(
-        title="CORe50 (NI): 50 objects held in hands, 11 sessions; 3, 7 and 10 are for testing",
+        title="CORe50 (NI): 50 hand-held objects, 11 sessions; 3, 7 and 10 are the test split",
         classes=50,
         train=119_894,
         test=44_972,
@@ -185,7 +187,7 @@ SOURCES: dict[str, Source] = {
         licence="CC BY-SA 3.0",
         page="http://yann.lecun.com/exdb/mnist/",
         choices=(
-            _idx(
+            _idx_files(
                 "mnist",
                 "https://ossci-datasets.s3.amazonaws.com/mnist/",
                 (9_912_422, 28_881, 1_648_877, 4_542),
@@ -199,7 +201,7 @@ SOURCES: dict[str, Source] = {
         ),
         md5=dict(
             zip(
-                (f"mnist/{file}" for file in IDX),
+                (f"mnist/{file}" for file in IDX_FILES),
                 (
                     "6bbc9ace898e44ae57da46a324031adb",
                     "a25bea736e30d166cdddb491f175f624",
@@ -220,7 +222,7 @@ SOURCES: dict[str, Source] = {
         licence="MIT",
         page="https://github.com/zalandoresearch/fashion-mnist",
         choices=(
-            _idx(
+            _idx_files(
                 "fashion-mnist",
                 "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
                 (26_421_880, 29_515, 4_422_102, 5_148),
@@ -234,7 +236,7 @@ SOURCES: dict[str, Source] = {
         ),
         md5=dict(
             zip(
-                (f"fashion-mnist/{file}" for file in IDX),
+                (f"fashion-mnist/{file}" for file in IDX_FILES),
                 (
                     "f4a8712d7a061bf5bd6d2ca38dc4d50a",
                     "9018921c3c673c538a1fc5bad174d6f9",
@@ -255,7 +257,7 @@ SOURCES: dict[str, Source] = {
         licence="CC BY-SA 4.0",
         page="http://codh.rois.ac.jp/kmnist/",
         choices=(
-            _idx(
+            _idx_files(
                 "kmnist",
                 "http://codh.rois.ac.jp/kmnist/dataset/kmnist/",
                 (18_165_135, 29_497, 3_041_136, 5_120),

@@ -1,4 +1,4 @@
-"""Subset: fewer classes, fewer images, smaller images, the same way for every dataset."""
+"""Subset: the options of every dataset that select classes and images and resize images."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sterad.data.area import area_resize
+from sterad.data.arrays import area_resize
 from sterad.data.dataset import Dataset
 from sterad.errors import SteradError
 from sterad.validation import Count, Range, check_fields
@@ -15,16 +15,16 @@ from sterad.validation import Count, Range, check_fields
 
 @dataclass(frozen=True)
 class Subset:
-    """What of a dataset is taken; small real protocols are made with it."""
+    """Selection of classes and images of a dataset, and their size."""
 
     classes: Annotated[int, Range(2, 100_000)] | None = None
-    """The first so many classes, by label; all by default."""
+    """Number of classes, lowest labels first (default: all)."""
     per_class: Count | None = None
-    """The first so many training images of each class; all by default."""
+    """Number of training images per class, first ones first (default: all)."""
     test_per_class: Count | None = None
-    """The first so many test images of each class; all by default."""
+    """Number of test images per class, first ones first (default: all)."""
     image_size: Annotated[int, Range(4, 4096)] | None = None
-    """Height and width that images are brought to by averaging areas; their own by default."""
+    """Height and width to which images are resized by averaging areas (default: original size)."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -36,13 +36,13 @@ class Subset:
         split: Literal["train", "test"],
         domains: npt.NDArray[np.int64] | None = None,
     ) -> npt.NDArray[np.int64]:
-        """Return the rising positions of what is taken of a split with `classes` classes.
+        """Return the sorted positions of the selected images of a split with `classes` classes.
 
-        With domains, the images of a class are taken from all domains in equal parts.
+        With domains, the images of a class are selected from all domains in equal parts.
         """
         if self.classes is not None and self.classes > classes:
             raise SteradError(
-                f"classes is {self.classes} and there are {classes}: give 2 to {classes}"
+                f"classes is {self.classes}, but the dataset has {classes}: give 2 to {classes}"
             )
         kept = np.flatnonzero(labels < (classes if self.classes is None else self.classes))
         limit = self.per_class if split == "train" else self.test_per_class
@@ -52,18 +52,18 @@ class Subset:
         if limit > largest:
             field = "per_class" if split == "train" else "test_per_class"
             raise SteradError(
-                f"{field} is {limit} and the largest class has {largest} {split} images: "
-                f"give at most {largest}, or leave {field} out"
+                f"{field} is {limit}, but the largest class has {largest} {split} images: "
+                f"give at most {largest}, or omit {field}"
             )
         if domains is None:
-            return kept[occurrence(labels[kept]) < limit]
+            return kept[occurrence_index(labels[kept]) < limit]
         _, domain = np.unique(domains[kept], return_inverse=True)
         count = int(domain.max()) + 1
         quota = limit // count + (np.arange(count) < limit % count)
-        return kept[occurrence(labels[kept] * count + domain) < quota[domain]]
+        return kept[occurrence_index(labels[kept] * count + domain) < quota[domain]]
 
-    def cut(self, dataset: Dataset) -> Dataset:
-        """Return what is taken of a dataset in memory."""
+    def apply(self, dataset: Dataset) -> Dataset:
+        """Return the selected part of a dataset in memory."""
         train = self.choose(dataset.train_labels, dataset.classes, "train", dataset.domains)
         test = self.choose(dataset.test_labels, dataset.classes, "test")
         return dataclasses.replace(
@@ -78,43 +78,43 @@ class Subset:
         )
 
     def counted(self, classes: int, train: int) -> tuple[int, float]:
-        """Return the classes and training images that are taken of equally large classes."""
+        """Return the number of selected classes and training images, for classes of equal size."""
         kept = classes if self.classes is None else min(classes, self.classes)
         each = train / classes if self.per_class is None else min(train / classes, self.per_class)
         return kept, kept * each
 
 
 def held_out(dataset: Dataset, share: float) -> Dataset:
-    """Return a dataset that is tested on a share of its training images, evenly from each class.
+    """Replace the test split by a share of the training images, taken evenly from each class.
 
-    So that settings can be chosen without a look at the test images. A class of two images or more
-    gives at least one and, as the share is at most a half, keeps at least one.
+    Settings are tuned on this split, so that the test images stay unseen. A class of two images or
+    more gives at least one image and keeps at least one, as the share is at most 0.5.
     """
     if not share:
         return dataset
-    labels, before = dataset.train_labels, occurrence(dataset.train_labels)
-    taken = np.ceil((before + 1) * share) > np.ceil(before * share)
-    taken &= np.bincount(labels)[labels] > 1
-    if not taken.any():
+    labels, before = dataset.train_labels, occurrence_index(dataset.train_labels)
+    is_held = np.ceil((before + 1) * share) > np.ceil(before * share)
+    is_held &= np.bincount(labels)[labels] > 1
+    if not is_held.any():
         raise SteradError(
-            f"validation {share} of classes with one training image each leaves nothing to learn: "
-            "give more images per class, or validation 0"
+            f"validation is {share}, but each class has only one training image, which cannot be "
+            "held out: give more images per class, or validation 0"
         )
     return dataclasses.replace(
         dataset,
-        train_images=dataset.train_images[~taken],
-        train_labels=labels[~taken],
-        test_images=dataset.train_images[taken],
-        test_labels=labels[taken],
-        domains=None if dataset.domains is None else dataset.domains[~taken],
+        train_images=dataset.train_images[~is_held],
+        train_labels=labels[~is_held],
+        test_images=dataset.train_images[is_held],
+        test_labels=labels[is_held],
+        domains=None if dataset.domains is None else dataset.domains[~is_held],
         known_digest="",
     )
 
 
-def occurrence(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Count, for each value, how many equal ones stand before it.
+def occurrence_index(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return for each value the number of equal values before it.
 
-    >>> occurrence(np.array([5, 7, 5, 5, 7]))
+    >>> occurrence_index(np.array([5, 7, 5, 5, 7]))
     array([0, 0, 1, 2, 1])
     """
     grouped = np.argsort(values, kind="stable")

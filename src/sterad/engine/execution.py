@@ -51,7 +51,8 @@ class Execution:
     """Compile single passes of the encoder (default: where a run is long enough to gain by it);
     parallel passes are never compiled."""
     keeps_memory: bool = field(default=True, metadata=ADVANCED)
-    """Keep freed memory for the next step, where the allocator can."""
+    """Return freed memory to the system; otherwise it is kept for the next step where the allocator
+    can."""
 
     @classmethod
     def chosen(cls, **values: Any) -> "Execution":

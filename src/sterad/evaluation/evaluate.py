@@ -12,7 +12,7 @@ from sterad.errors import SteradError
 from sterad.methods import Learner
 from sterad.methods.learner import PIECE
 from sterad.streams import Evaluation, Stream
-from sterad.streams.pixels import to_unit
+from sterad.streams.batch import to_unit
 
 Look = Callable[[Tensor], Tensor] | None
 Marks = npt.NDArray[np.bool_]

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from sterad.methods import Learner
 from sterad.streams import Stream
-from sterad.streams.pixels import to_unit
+from sterad.streams.batch import to_unit
 
 POINTS = 40
 """Test images of each class that are drawn."""

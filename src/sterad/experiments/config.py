@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from sterad.data import DATASETS
-from sterad.data.own import Own
+from sterad.data.stored import Own
 from sterad.encoders import ENCODERS
 from sterad.errors import SteradError
 from sterad.methods import METHODS

@@ -24,19 +24,19 @@ class LossWatch:
 
     def look(self, learner: Learner, step: int) -> None:
         """Decide whether the step to come is watched."""
-        learner.watched = None
-        learner.watching = bool(self.task_of) and step % self.every == 0
+        learner.sample_losses = None
+        learner.records_sample_losses = bool(self.task_of) and step % self.every == 0
 
     def note(self, learner: Learner, batch: Batch, step: int) -> None:
         """Keep the mean losses of a watched step where both kinds of classes were in it.
 
         Classes of tasks before the one that most of the batch belongs to are old, all others new.
         """
-        if learner.watched is None:
+        if learner.sample_losses is None:
             return
         tasks = [self.task_of[label] for label in batch.y.tolist()]
         current = max(set(tasks), key=lambda task: (tasks.count(task), task))
-        losses, labels = learner.watched
+        losses, labels = learner.sample_losses
         means = _means(losses, [self.task_of[label] < current for label in labels.tolist()])
         if means is not None:
             self.losses.append((step, *means))

@@ -34,5 +34,5 @@ def images_per_step(method: str, fields: Any, batch: int) -> float:
 def shown(method: str, fields: Any) -> int:
     """Return how often an image is shown: in its views and, beside several, as it is."""
     views: int = getattr(fields, "views", 1)
-    alone = views == 1 and not getattr(METHODS[method], "shows_raw", False)
+    alone = views == 1 and not getattr(METHODS[method], "includes_raw", False)
     return 1 if alone or getattr(fields, "recipe", "") == "none" else views + 1

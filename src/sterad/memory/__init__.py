@@ -1,11 +1,9 @@
-"""Stage 3: what is kept of the stream."""
+"""Stage 3: memories, the replay buffers of methods."""
 
+from sterad.memory.baselines import Everything, NoMemory
 from sterad.memory.columns import Columns
-from sterad.memory.everything import Everything
 from sterad.memory.greedy_balanced import GreedyBalanced
-from sterad.memory.held import Held
-from sterad.memory.memory import MEMORIES, Memory
-from sterad.memory.nothing import Nothing
+from sterad.memory.memory import MEMORIES, Memory, SlotMemory
 from sterad.memory.reservoir import Reservoir
 
 __all__ = [
@@ -13,8 +11,8 @@ __all__ = [
     "Columns",
     "Everything",
     "GreedyBalanced",
-    "Held",
     "Memory",
-    "Nothing",
+    "NoMemory",
     "Reservoir",
+    "SlotMemory",
 ]

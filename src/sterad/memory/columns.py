@@ -1,4 +1,4 @@
-"""Columns: a fixed number of slots under named columns, allocated once; images lie as bytes."""
+"""Columns: the storage of a memory, a fixed number of slots in named tensors."""
 
 from collections.abc import Mapping
 
@@ -8,55 +8,56 @@ from torch import Tensor
 from sterad.devices import to_device
 from sterad.errors import SteradError
 from sterad.streams import Batch
-from sterad.streams.pixels import to_bytes, to_unit
+from sterad.streams.batch import to_bytes, to_unit
 
 Row = tuple[tuple[int, ...], torch.dtype]
-"""Shape of one row of a column, and its type."""
+"""Shape and dtype of one row of a column."""
 Layout = dict[str, Row]
-"""The rows of all columns, by name."""
+"""Row of each column, by name."""
 
 
 class Columns:
-    """The storage of a memory: `x` and `y` of the batches on the CPU, and their extra columns.
+    """Preallocated columns: `x` and `y` on the CPU, and the extra columns of the batches.
 
-    Extra columns lie where their values are: what a device computed need not leave it.
+    Extra columns stay on the device of their values, which avoids copies to the CPU.
 
-    The first batch written decides the columns. Images (n, c, h, w) are kept as uint8, which is
-    exact for images that were bytes before; all else keeps its type. Extra columns of vectors grow
-    with wider ones, as logits do with the head: what was kept before ends in zeros.
+    The first batch determines the columns. Images (n, c, h, w) are stored as uint8, which is exact
+    for images that were uint8 before; other columns keep their dtype. Extra columns of vectors are
+    widened for longer vectors, such as the logits of a growing head; earlier rows are padded with
+    zeros.
     """
 
     def __init__(self, capacity: int) -> None:
-        """Make room for `capacity` samples."""
+        """Create storage for `capacity` samples; the first batch allocates it."""
         if capacity < 1:
             raise SteradError(
-                f"memory {capacity} keeps nothing to replay: give at least 1, "
-                "or use the method finetune, which keeps none"
+                f"memory {capacity} stores no samples to replay: give at least 1, "
+                "or use the method finetune, which has no memory"
             )
         self.capacity = capacity
         self._columns: dict[str, Tensor] = {}
         self._layout: Layout = {}
 
     def admit(self, batch: Batch) -> None:
-        """Make the columns for the first batch, widen them for later ones, or refuse those."""
-        layout = {name: _stored(name, column) for name, column in _named(batch).items()}
+        """Allocate or widen the columns for `batch`; raise if its columns do not match."""
+        layout = {name: _row_of(name, column) for name, column in _columns_of(batch).items()}
         if not self._columns:
             self._allocate(layout)
         wider = {name: layout[name] for name in batch.extra if self._grows(name, layout[name])}
         if layout != self._layout | wider:
             raise SteradError(
-                f"the memory holds {_told(self._layout)} and the batch has {_told(layout)}: "
+                f"the memory holds {_format(self._layout)} and the batch has {_format(layout)}: "
                 "give every batch the same columns and shapes, or start a new memory"
             )
         for name, row in wider.items():
             self._widen(name, row)
 
     def write(self, batch: Batch, kept: Mapping[int, int]) -> None:
-        """Put samples of an admitted batch into slots: `kept` has the position of each by slot."""
+        """Write samples of an admitted batch; `kept` maps slots to positions in the batch."""
         if not kept:
             return
         slots, chosen = torch.tensor([*kept]), torch.tensor([*kept.values()])
-        for name, values in _named(batch).items():
+        for name, values in _columns_of(batch).items():
             place = values.device if name in batch.extra else torch.device("cpu")
             column = self._columns[name] = self._columns[name].to(place)
             rows = values.detach().index_select(0, to_device(chosen, values.device)).to(place)
@@ -64,7 +65,7 @@ class Columns:
             column.index_copy_(0, to_device(slots, place), stored)
 
     def read(self, slots: Tensor) -> Batch:
-        """Return the samples in `slots`; without any column yet, an empty batch."""
+        """Return the samples in `slots`, or an empty batch before the first one."""
         if not self._columns:
             return Batch(torch.empty(0), torch.empty(0, dtype=torch.int64))
         rows = {
@@ -78,36 +79,36 @@ class Columns:
         return self._columns["y"][:filled] if self._columns else torch.empty(0, dtype=torch.int64)
 
     def grow(self, capacity: int) -> None:
-        """Make room for `capacity` samples, more than before; what is kept keeps its slot."""
+        """Reallocate for a larger `capacity`; stored samples keep their slots."""
         kept, self.capacity = self._columns, capacity
         self._allocate(self._layout)
         for name, column in kept.items():
             self._columns[name][: len(column)] = column
 
     def state_dict(self, filled: int) -> dict[str, Tensor]:
-        """Return copies of the columns, cut to the first `filled` slots."""
+        """Return copies of the first `filled` slots of all columns."""
         return {name: column[:filled].cpu().clone() for name, column in self._columns.items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Fill the first slots from `state`."""
+        """Allocate the columns and fill the first slots from `state`."""
         self._allocate({name: (tuple(c.shape[1:]), c.dtype) for name, c in state.items()})
         for name, column in state.items():
             self._columns[name][: len(column)] = column
 
     def _grows(self, name: str, row: Row) -> bool:
-        """Return whether rows like `row` are vectors as the column has, only longer."""
+        """Return whether `row` is a longer vector of the dtype of the column."""
         (shape, dtype), (old, kept) = row, self._layout.get(name, row)
         return dtype == kept and len(shape) == len(old) == 1 and shape > old
 
     def _widen(self, name: str, row: Row) -> None:
-        """Let a column have longer rows, at the cost of one copy."""
+        """Copy a column to one with longer rows."""
         old = self._columns[name]
         self._columns[name] = torch.zeros((self.capacity, *row[0]), dtype=row[1], device=old.device)
         self._columns[name][:, : old.shape[1]] = old
         self._layout[name] = row
 
     def _allocate(self, layout: Layout) -> None:
-        """Make the columns, and write them so that their pages are resident from the start."""
+        """Allocate the columns; writing zeros makes the system commit their pages now."""
         self._layout = layout
         self._columns = {
             name: torch.empty((self.capacity, *shape), dtype=dtype).zero_()
@@ -115,18 +116,18 @@ class Columns:
         }
 
 
-def _named(batch: Batch) -> dict[str, Tensor]:
+def _columns_of(batch: Batch) -> dict[str, Tensor]:
     if "x" in batch.extra or "y" in batch.extra:
-        raise SteradError("an extra column is named x or y, as the batch's own: rename it")
+        raise SteradError("an extra column is named x or y, which are reserved: rename it")
     return {"x": batch.x, "y": batch.y, **batch.extra}
 
 
-def _stored(name: str, values: Tensor) -> Row:
+def _row_of(name: str, values: Tensor) -> Row:
     pixels = name == "x" and values.ndim == 4 and values.is_floating_point()
     return tuple(values.shape[1:]), torch.uint8 if pixels else values.dtype
 
 
-def _told(layout: Layout) -> str:
+def _format(layout: Layout) -> str:
     return ", ".join(
         f"{name} {shape} {str(dtype).removeprefix('torch.')}"
         for name, (shape, dtype) in layout.items()

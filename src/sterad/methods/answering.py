@@ -27,7 +27,7 @@ class Answering(Learner):
 
     engine: Engine
     memory: Memory
-    instant: ClassVar[str | None] = "head"
+    head_classifier: ClassVar[str | None] = "head"
     """What the classifier that needs no fitting is called; None if no output stands for a class."""
     fitted: Classifier | None = None
 
@@ -53,7 +53,7 @@ class Answering(Learner):
 
     def check_classifier(self) -> None:
         """Refuse a classifier that this method does not know or cannot feed."""
-        known = [*filter(None, [self.instant]), *CLASSIFIERS]
+        known = [*filter(None, [self.head_classifier]), *CLASSIFIERS]
         if self.classifier not in known:
             raise SteradError(
                 f"unknown classifier {self.classifier!r} for this method: "
@@ -62,7 +62,7 @@ class Answering(Learner):
         if self.classifier in CLASSIFIERS and not self.memory.capacity:
             raise SteradError(
                 f"the classifier {self.classifier!r} is fitted to what the memory holds and this "
-                f"method keeps nothing: use {self.instant!r}"
+                f"method keeps nothing: use {self.head_classifier!r}"
             )
 
     def decide(self, p: Tensor) -> Tensor:
@@ -74,7 +74,7 @@ class Answering(Learner):
 
         Where no output stands for a class, the classifier is fitted anew, a pass over the memory.
         """
-        if self.instant is None:
+        if self.head_classifier is None:
             self.consolidate()
             return self.scores(x)
         return self.ask(x, lambda network, some: self.decide(network(some).cpu())), self.seen
@@ -115,7 +115,7 @@ class Answering(Learner):
 
     def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores of the fitted classifier, or of the weights as they are."""
-        if self.classifier == self.instant:
+        if self.classifier == self.head_classifier:
             return self.instant_scores(x)
         if (fitted := self.fitted) is None:
             raise SteradError("no classifier is fitted yet: consolidate before asking for answers")

@@ -37,8 +37,8 @@ class Contrastive(Replay):
 
     Config = ContrastiveConfig
     config: ContrastiveConfig
-    learns_alone = False
-    instant = None
+    trains_without_memory = False
+    head_classifier = None
 
     def first_outputs(self) -> int:
         """Return the projection's width."""

@@ -40,11 +40,11 @@ class ER(Replay):
     """Cross-entropy on memory and stream together."""
 
     Config = ERConfig
-    learns_alone = False
+    trains_without_memory = False
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean cross-entropy of everything shown of both batches."""
         p, labels = self.outputs(Batch.joined(retrieved, batch))
-        if self.watching:
-            self.watched = F.cross_entropy(p.detach(), labels, reduction="none"), labels
+        if self.records_sample_losses:
+            self.sample_losses = F.cross_entropy(p.detach(), labels, reduction="none"), labels
         return F.cross_entropy(p, labels)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor
 
-from sterad.memory import Memory, Nothing
+from sterad.memory import Memory, NoMemory
 from sterad.methods.learner import METHODS
 from sterad.methods.replay import Replay, ReplayConfig
 from sterad.streams import Batch
@@ -33,7 +33,7 @@ class Finetune(Replay):
 
     def make_memory(self) -> Memory:
         """Keep nothing."""
-        return Nothing()
+        return NoMemory()
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean cross-entropy of everything shown of the stream batch."""

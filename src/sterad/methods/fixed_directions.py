@@ -18,26 +18,31 @@ the projection grows when labels exceed its width, `norm_all` sums over seen cla
 losses are in single precision whatever the encoder is computed in (there all is half).
 """
 
+from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal
 
+import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from sterad.errors import SteradError
 from sterad.losses.posterior import Reduction, likelihood_loss, posterior_loss
-from sterad.methods.head_retraining import HeadRetraining, HeadRetrainingConfig
 from sterad.methods.problem import Problem
+from sterad.methods.replay import Replay, ReplayConfig
 from sterad.sphere import LogKernel, MeanForm, SphericalLaw, kernel, moving_means
 from sterad.streams import Batch
 from sterad.validation import Dimension, Positive, Views
 
+RETRAIN_EPOCHS = 50
+RETRAIN_BATCH = 200
 MOVING: dict[str, MeanForm] = {"moving": "direction", "moving-mean": "mean"}
 
 
 @dataclass(frozen=True)
-class FixedDirectionsConfig(HeadRetrainingConfig):
+class FixedDirectionsConfig(ReplayConfig):
     """The paper's settings, the same for all of its datasets."""
 
     lr: Positive = 5e-4
@@ -57,27 +62,37 @@ class FixedDirectionsConfig(HeadRetrainingConfig):
     """Put all seen classes in the denominator instead of those of the batch."""
     classifier: str = "nearest-mean"
     """nearest-mean of the encoder's features, or nearest-direction of the projection."""
+    retrain_head: bool = False
+    """With nearest-direction: retrain the head on the memory before each evaluation."""
 
 
-class FixedDirections(HeadRetraining):
+class FixedDirections(Replay):
     """Pull unit-length representations to one fixed direction a class under a law on the sphere."""
 
     Config = FixedDirectionsConfig
     config: FixedDirectionsConfig
-    learns_alone = False
-    shows_raw = True
-    instant = "nearest-direction"
+    trains_without_memory = False
+    includes_raw = True
+    head_classifier = "nearest-direction"
     law: ClassVar[type[SphericalLaw]]
 
     def __init__(self, config: FixedDirectionsConfig, problem: Problem) -> None:
-        """Check what only this family has."""
-        asks = (config.norm_all, config.teacher != "none", config.classifier == self.instant)
+        """Refuse combinations of fields that exclude each other."""
+        by_direction = config.classifier == self.head_classifier
+        asks = (config.norm_all, config.teacher != "none", by_direction)
         if config.directions != "basis" and any(asks):
             raise SteradError(
                 f"directions={config.directions} exist for the classes of a batch only: norm_all, "
                 "a teacher and nearest-direction ask for those of all, so use directions=basis"
             )
+        if config.retrain_head and config.classifier != "nearest-direction":
+            raise SteradError(
+                f"retrain_head changes nothing for {config.classifier}, which throws the head "
+                "away: use it with classifier=nearest-direction"
+            )
         super().__init__(config, problem)
+        self.retrained: nn.Module | None = None
+        """A copy of the head that was trained on the memory for the last evaluation."""
 
     def first_outputs(self) -> int:
         """Return the projection's width, at least one dimension a declared class."""
@@ -86,8 +101,8 @@ class FixedDirections(HeadRetraining):
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the loss summed over images and views."""
         z, labels = self.representations(Batch.joined(retrieved, batch))
-        if self.watching:
-            self.watched = self.objective(z.detach(), labels, "none"), labels
+        if self.records_sample_losses:
+            self.sample_losses = self.objective(z.detach(), labels, "none"), labels
         return self.objective(z, labels)
 
     def objective(self, z: Tensor, labels: Tensor, reduction: Reduction = "sum") -> Tensor:
@@ -119,6 +134,45 @@ class FixedDirections(HeadRetraining):
         """Return the log-density around the direction of each seen class."""
         return self.log_density(F.normalize(p)[:, self.seen])
 
+    def consolidate(self) -> None:
+        """Fit the class means, or retrain a copy of the head, on everything in memory."""
+        super().consolidate()
+        if self.config.retrain_head:
+            head, features = self.answering_network().head, self.remembered()
+            self.retrained = retrained_head(head, features, self.objective, self.config.lr)
+
+    def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the scores of the retrained head, where there is one."""
+        if (head := self.retrained) is None:
+            return super().scores(x)
+        decided = self.ask(x, lambda network, some: self.decide(head(network.features(some)).cpu()))
+        return decided, self.seen
+
     def on_sphere(self, x: Tensor) -> Tensor:
         """Return unit-length projections of x."""
         return self.ask(x, lambda network, some: network(some, unit=True)).cpu()
+
+
+def retrained_head(
+    head: nn.Module,
+    features: list[tuple[Tensor, Tensor]],
+    objective: Callable[[Tensor, Tensor], Tensor],
+    lr: float,
+) -> nn.Module:
+    """Return a copy of `head` trained on raw features of the memory and labels, in storage order.
+
+    This evaluates the projection without Guillotine regularization. The encoder is frozen and in
+    evaluation mode, so its features are computed once and not in each epoch; `objective` takes unit
+    rows and labels.
+    """
+    copied = deepcopy(head).requires_grad_(True)  # a teacher's is frozen
+    optimizer = torch.optim.Adam(copied.parameters(), lr=lr)
+    # Clones, because autograd refuses tensors that were made in inference mode.
+    h = torch.cat([some for some, _ in features]).clone()
+    y = torch.cat([labels for _, labels in features]).clone()
+    for _ in range(RETRAIN_EPOCHS):
+        for some, labels in zip(h.split(RETRAIN_BATCH), y.split(RETRAIN_BATCH), strict=True):
+            optimizer.zero_grad(set_to_none=True)
+            objective(F.normalize(copied(some)), labels).backward()
+            optimizer.step()
+    return copied

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.errors import SteradError
-from sterad.memory import Held
+from sterad.memory import SlotMemory
 from sterad.methods.learner import Learner
 from sterad.methods.problem import Problem
 from sterad.methods.replay import Replay, ReplayConfig
@@ -39,7 +39,7 @@ class FromScratch(Replay):
 
     Config = FromScratchConfig
     config: FromScratchConfig
-    memory: Held
+    memory: SlotMemory
     answers_at_once: ClassVar[bool] = False
 
     def __init__(self, config: FromScratchConfig, problem: Problem) -> None:

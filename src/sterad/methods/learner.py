@@ -27,11 +27,10 @@ class Learner(ABC):
     """Whether answers are worth their price at the end of the stream only."""
     answers_at_once: ClassVar[bool] = True
     """Whether `instant_scores` can be asked right after a batch, without a consolidation."""
-    watching: bool = False
-    """Whether somebody wants to see the losses of single rows; what is learnt does not change."""
-    watched: tuple[Tensor, Tensor] | None = None
-    """Losses (n,) and labels (n,) of the rows of the last step that was watched, of methods that
-    have a loss a row and say it."""
+    records_sample_losses: bool = False
+    """Whether the next step keeps the losses of single rows; it does not change what is learned."""
+    sample_losses: tuple[Tensor, Tensor] | None = None
+    """Losses (n,) and labels (n,) of the rows of the last recorded step, if the method has them."""
 
     def __init__(self, config: Any, problem: Problem) -> None:
         """Keep what was chosen; no class has been seen, no image shown to the network."""

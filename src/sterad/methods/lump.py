@@ -81,7 +81,7 @@ class LUMP(Contrastive):
         partners = torch.arange(len(new)) % len(old)
         return share * new + (1 - share) * old[partners]
 
-    def shown(self, x: Tensor) -> list[Tensor]:
+    def views_of(self, x: Tensor) -> list[Tensor]:
         """Return random views of x alone, drawn at once: for so few images a call costs its steps.
 
         They share the order in which colours are changed, as the images of one view do anyway.

@@ -40,7 +40,7 @@ from sterad.methods.teacher import Teacher
 from sterad.seeds import generator, lent
 from sterad.streams import Batch
 from sterad.validation import BelowOne, Dimension, NonNegative, Positive
-from sterad.views.rotation import FOLD, sixteenfold
+from sterad.views.geometry import FOLD, sixteenfold
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,8 @@ class PCR(Replay):
 
     Config = PCRConfig
     config: PCRConfig
-    learns_alone = False
-    shows_raw = True
+    trains_without_memory = False
+    includes_raw = True
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean posterior loss of both batches under their class frequencies."""

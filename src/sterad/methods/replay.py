@@ -51,9 +51,9 @@ class Replay(Answering):
 
     Config = ReplayConfig
     config: ReplayConfig
-    learns_alone: ClassVar[bool] = True
+    trains_without_memory: ClassVar[bool] = True
     """Whether a stream batch is learnt from while the memory is still empty."""
-    shows_raw: ClassVar[bool] = False
+    includes_raw: ClassVar[bool] = False
     """Whether the images themselves are shown beside a single view too, not only beside several."""
     single_view: ClassVar[bool] = False
     """Whether the loss is made for one random view of each image, so that `views` must be 1."""
@@ -118,10 +118,10 @@ class Replay(Answering):
         loss = None
         for _ in range(self.config.memory_iterations):
             retrieved = self.retrieve(batch)
-            if self.learns_alone or len(retrieved):
+            if self.trains_without_memory or len(retrieved):
                 loss = self.loss(retrieved, batch)
                 if self.teacher is not None:
-                    loss = loss + self.lesson(self.teacher, retrieved, batch)
+                    loss = loss + self.distillation_loss(self.teacher, retrieved, batch)
                 self.step(loss)
         self.remember(batch)
         return None if loss is None else loss.detach()
@@ -155,7 +155,7 @@ class Replay(Answering):
         check_batch(batch, self.problem)
         if self.tasks is not None and self.tasks.noticed(batch.y):
             self.end_task()
-        if self.see(batch.y) and self.instant is not None:
+        if self.see(batch.y) and self.head_classifier is not None:
             needed = max(self.seen.tolist()) + 1
             if needed > self.network.outputs:
                 self.widen(needed)
@@ -178,7 +178,7 @@ class Replay(Answering):
         """Return one random view of images on the device."""
         return self.engine.to_device(self.recipe(x, self.rng["views"]))
 
-    def shown(self, x: Tensor) -> list[Tensor]:
+    def views_of(self, x: Tensor) -> list[Tensor]:
         """Return the views of images and, last, the images; a single view may go alone.
 
         Inputs that the recipe leaves as they are, vectors say, are shown once.
@@ -186,7 +186,7 @@ class Replay(Answering):
         if not self.recipe.changes(x):
             return [x]
         views = [self.view(x) for _ in range(self.config.views)]
-        return views if len(views) == 1 and not self.shows_raw else [*views, x]
+        return views if len(views) == 1 and not self.includes_raw else [*views, x]
 
     def forward(self, x: Tensor, unit: bool = False) -> Tensor:
         """Push images on the device through the network in training and count them."""
@@ -196,19 +196,19 @@ class Replay(Answering):
 
     def outputs(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return raw outputs of everything shown of a batch, in one pass, and their labels."""
-        x, labels = self.whole(batch)
+        x, labels = self.stacked_views(batch)
         return self.forward(x), labels
 
     def outputs_of(self, *batches: Batch) -> list[tuple[Tensor, Tensor]]:
         """Return the same of several batches, a pass each: they can go side by side."""
-        shown, labels = zip(*map(self.whole, batches), strict=True)
+        shown, labels = zip(*map(self.stacked_views, batches), strict=True)
         self.images += sum(map(len, shown))
         parts = self.engine.forward(shown).split([*map(len, shown)])
         return list(zip(parts, labels, strict=True))
 
-    def whole(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def stacked_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return everything that is shown of a batch, one view below the other, and its labels."""
-        shown = self.shown(self.engine.to_device(batch.x))
+        shown = self.views_of(self.engine.to_device(batch.x))
         if len(shown) == 1:  # nothing to join: spare the copies
             return shown[0], self.engine.to_device(batch.y)
         return torch.cat(shown), self.engine.to_device(batch.y.repeat(len(shown)))
@@ -219,12 +219,12 @@ class Replay(Answering):
         Each pass is normalised by its own batch, so they can go side by side. The labels stay on
         the host, where a loss can look which classes there are without waiting for a device.
         """
-        shown = self.shown(self.engine.to_device(batch.x))
+        shown = self.views_of(self.engine.to_device(batch.x))
         self.images += sum(map(len, shown))
         z = self.engine.forward(shown, unit=True)
         return z, batch.y.repeat(len(shown))
 
-    def lesson(self, teacher: Teacher, retrieved: Batch, batch: Batch) -> Tensor:
+    def distillation_loss(self, teacher: Teacher, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the distance to the teacher on a view of both batches and on both as they are."""
         parts = (retrieved, batch) if len(retrieved) else (batch,)
         x = torch.cat([self.engine.to_device(part.x) for part in parts])

@@ -38,11 +38,11 @@ class SCR(Contrastive):
     """Images of one class together, whether from the stream or from memory."""
 
     Config = SCRConfig
-    shows_raw = True
+    includes_raw = True
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean supervised contrastive loss of both batches together."""
         z, labels = self.representations(Batch.joined(retrieved, batch))
-        if self.watching:
-            self.watched = self.contrast(z.detach(), labels, "none"), labels
+        if self.records_sample_losses:
+            self.sample_losses = self.contrast(z.detach(), labels, "none"), labels
         return self.contrast(z, labels)

@@ -1,4 +1,4 @@
-"""Batch and Boundary: the two events of a stream."""
+"""Batch and Boundary, the two events of a stream, and the pixel formats of images."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,17 +9,20 @@ from torch import Tensor
 from sterad.devices import to_device
 from sterad.errors import SteradError
 
+MAX_PIXEL = torch.tensor(255.0, dtype=torch.float32, device="cpu")
+"""A tensor, because dividing by a Python number allocates a new tensor at every call."""
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some inputs with their labels."""
+    """Inputs and their labels."""
 
     x: Tensor
     """Images (n, c, h, w) float32 in [0, 1], or feature vectors (n, d) float32."""
     y: Tensor
     """Labels (n,) int64."""
     extra: Mapping[str, Tensor] = field(default_factory=dict)
-    """Named columns (n, ...) that a method keeps beside the inputs."""
+    """Named columns (n, ...) that a method stores with the inputs."""
 
     def __post_init__(self) -> None:
         for name, column in (("labels", self.y), *self.extra.items()):
@@ -34,8 +37,8 @@ class Batch:
 
     @staticmethod
     def joined(first: "Batch", second: "Batch") -> "Batch":
-        """Return the inputs and labels of both, `first` in front; extra columns are left out."""
-        if not len(first):  # an empty memory does not know the shape of its inputs
+        """Return the inputs and labels of both batches, `first` before `second`, without extras."""
+        if not len(first):  # a batch from an empty memory has no input shape
             return Batch(second.x, second.y)
         return Batch(torch.cat([first.x, second.x]), torch.cat([first.y, second.y]))
 
@@ -47,9 +50,27 @@ class Batch:
 
 @dataclass(frozen=True)
 class Boundary:
-    """The end of a task, announced; on many streams it never comes."""
+    """The announced end of a task; most streams announce none."""
 
     task: int
-    """The task that has ended, counted from 0."""
+    """Index of the task that has ended, from 0."""
     step: int
-    """Batches of the stream so far."""
+    """Number of batches of the stream so far."""
+
+
+def to_unit(inputs: Tensor) -> Tensor:
+    """Return uint8 pixels as float32 in [0, 1]; return other inputs unchanged.
+
+    >>> to_unit(torch.tensor([0, 51, 255], dtype=torch.uint8))
+    tensor([0.0000, 0.2000, 1.0000])
+    """
+    return inputs.float().div_(MAX_PIXEL) if inputs.dtype == torch.uint8 else inputs
+
+
+def to_bytes(images: Tensor) -> Tensor:
+    """Return images in [0, 1] as uint8, rounded; this inverts `to_unit` exactly.
+
+    >>> to_bytes(torch.tensor([0.0, 0.2, 1.0]))
+    tensor([  0,  51, 255], dtype=torch.uint8)
+    """
+    return images.mul(255).round_().clamp_(0, 255).to(torch.uint8)

@@ -1,4 +1,4 @@
-"""ChangeDetector: guesses where tasks change on a stream that does not say so."""
+"""ChangeDetector: detects task changes on a stream that does not announce them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,9 +10,10 @@ from sterad.errors import SteradError
 
 
 class ChangeDetector:
-    """A new class means a new task, unless the last change lies fewer than `lag` batches back.
+    """Starts a new task at a new class if the last change is at least `lag` batches back.
 
-    Classes that appear within the lag are absorbed: the next change needs yet another new class.
+    Classes that appear within the lag belong to the current task: the next change needs another
+    new class.
 
     >>> detector = ChangeDetector(lag=2)
     >>> [detector.observe(torch.tensor([label])) for label in (0, 1, 1, 2)]
@@ -22,20 +23,20 @@ class ChangeDetector:
     """
 
     def __init__(self, lag: int = 100) -> None:
-        """Wait `lag` batches after a change; the first batch always is one."""
+        """Require `lag` batches between changes; the first batch always is a change."""
         if lag < 0:
             raise SteradError(f"the lag of a change detector is {lag}: give 0 or more batches")
         self.lag = lag
         self.task = -1
-        """The current task, counted from 0; -1 before the first batch."""
+        """Index of the current task, from 0; -1 before the first batch."""
         self.seen: frozenset[int] = frozenset()
         """All classes so far."""
         self.old: frozenset[int] = frozenset()
-        """The classes that were known before the last new one came."""
+        """The classes seen before the last batch with a new class."""
         self._since = lag
 
     def observe(self, labels: Tensor) -> bool:
-        """Take in the labels of a batch and return whether a task begins with it."""
+        """Update with the labels of a batch and return whether a task starts with it."""
         self._since += 1
         new = set(labels.tolist()) - self.seen
         if not new:
@@ -48,7 +49,7 @@ class ChangeDetector:
         return True
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything, as integers and tensors."""
+        """Return the complete state as integers and tensors."""
         return {
             "lag": self.lag,
             "task": self.task,
@@ -58,7 +59,7 @@ class ChangeDetector:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue where `state` was taken."""
+        """Restore the state that `state_dict` returned."""
         self.lag, self.task, self._since = state["lag"], state["task"], state["since"]
         self.seen = frozenset(state["seen"].tolist())
         self.old = frozenset(state["old"].tolist())

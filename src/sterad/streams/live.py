@@ -1,4 +1,4 @@
-"""LiveStream: a feed of (images, labels) that nobody knows the end of."""
+"""LiveStream: a feed of (images, labels) pairs without a known end."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,17 +12,16 @@ from sterad.data import Dataset
 from sterad.data.arrays import as_inputs
 from sterad.errors import SteradError
 from sterad.labels import LabelIndex
-from sterad.streams.batch import Batch
+from sterad.streams.batch import Batch, to_unit
 from sterad.streams.description import STREAMS
-from sterad.streams.pixels import to_unit
 from sterad.streams.stream import Stream
 from sterad.validation import Count
 
 
 class LiveStream:
-    """Batches as a feed gives them: read when asked for, checked, counted, never seen again.
+    """An iterator over the batches of a feed; each is read on demand, checked and not stored.
 
-    Labels are integers or strings; each new one gets the next index, and `labels.known` says which.
+    Labels are integers or strings; each new one gets the next index, listed in `labels.known`.
 
     >>> import numpy as np
     >>> feed = LiveStream([(np.zeros((2, 8, 8)), ["cat", "dog"]), (np.ones((1, 8, 8)), ["cat"])])
@@ -31,15 +30,15 @@ class LiveStream:
     """
 
     def __init__(self, source: Iterable[tuple[Any, Any]], name: str = "live") -> None:
-        """Take a feed; nothing is read yet."""
+        """Wrap a feed without reading from it."""
         self.name = name
         self.labels = LabelIndex()
         self.input_shape: tuple[int, ...] | None = None
-        """Shape of one input; unknown before the first batch."""
+        """Shape of one input; None before the first batch."""
         self.steps = 0
-        """Batches so far."""
+        """Number of batches so far."""
         self.samples = 0
-        """Images so far."""
+        """Number of images so far."""
         self._feed = iter(source)
 
     def __iter__(self) -> Iterator[Batch]:
@@ -54,11 +53,11 @@ class LiveStream:
         return Batch(to_unit(torch.from_numpy(inputs)), indices)
 
     def batch(self, index: int) -> Batch:
-        """Return batch `index`, counted from 0, which must be the next."""
+        """Return batch `index`, counted from 0, which must be the next one."""
         if index != self.steps:
             raise SteradError(
-                f"batch {index} of the stream {self.name!r} after {self.steps}: a live stream "
-                f"cannot seek; ask for {self.steps}, or save the images and make a Dataset of them"
+                f"batch {index} of the stream {self.name!r} is not the next one: a live stream "
+                f"cannot seek; give {self.steps}, or save the images and make a Dataset of them"
             )
         return next(self)
 
@@ -71,13 +70,13 @@ class LiveStream:
         count = len(self.labels.check(labels))
         if not len(inputs) or len(inputs) != count:
             raise SteradError(
-                f"{where} has {len(inputs)} images and {count} labels: give one label an image, "
-                "and at least one of both"
+                f"{where} has {len(inputs)} images and {count} labels: give one label for each "
+                "image, and at least one image"
             )
         if self.input_shape not in (None, inputs.shape[1:]):
             raise SteradError(
-                f"{where} has inputs of shape {inputs.shape[1:]} and those before had "
-                f"{self.input_shape}: give all of them one shape"
+                f"{where} has inputs of shape {inputs.shape[1:]} and earlier batches had "
+                f"{self.input_shape}: give all inputs the same shape"
             )
         return inputs, torch.from_numpy(self.labels.learn(labels))
 
@@ -85,14 +84,14 @@ class LiveStream:
 @STREAMS.register("live")
 @dataclass(frozen=True)
 class Live:
-    """A feed without a known end; from Python, with run(live_config(...), feed=feed)."""
+    """A feed without a known end; Python only: run(live_config(...), feed=feed)."""
 
     stretch: Count = 1000
-    """Images of the feed that make one moment of the record."""
+    """Number of images of the feed per moment of the record."""
 
     def open(self, dataset: Dataset, seed: int) -> Stream:
-        """Refuse: a feed is given to the run, not drawn from a dataset."""
+        """Raise: a feed is passed to `run`, not opened from a dataset."""
         raise SteradError(
-            "a live stream has no dataset: from Python, run(live_config(...), feed=feed) "
-            "follows one"
+            "a live stream cannot be opened from a dataset: in Python, call "
+            "run(live_config(...), feed=feed)"
         )

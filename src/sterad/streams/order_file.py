@@ -1,10 +1,15 @@
-"""Order files: a stream as `order.npz`, so that others train on the very same one."""
+"""Order files: a stream saved as `order.npz`, and the stream `replay-file` that replays one.
 
+An order file lets others train on exactly the same images in the same order.
+"""
+
+import dataclasses
 import json
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +18,47 @@ import numpy as np
 from sterad.atomic import write_atomically
 from sterad.data import Dataset
 from sterad.errors import SteradError
-from sterad.streams.digest import digest_of
-from sterad.streams.stream import Evaluation, Shift, Stream
-from sterad.streams.transforms import NAMED, Transform, from_plain, plain
+from sterad.streams.description import STREAMS
+from sterad.streams.stream import Evaluation, Shift, Stream, digest_of
+from sterad.streams.transforms import TRANSFORMS, Transform, from_dict, to_dict
 
-FORMAT = 1
+FORMAT_VERSION = 1
+
+
+@STREAMS.register("replay-file")
+@dataclass(frozen=True)
+class ReplayFile:
+    """The stream of an order file, with its saved batches, task ends and evaluations."""
+
+    file: Path = field(default=Path("order.npz"), metadata={"place": True})
+    """Order file of a stream over the dataset of this run."""
+    hash: str | None = None
+    """Required hash of the stream, or its first digits (default: any)."""
+
+    def settled(self) -> "ReplayFile":
+        """Return the description with the hash of the file, which identifies the stream."""
+        return self if self.hash else dataclasses.replace(self, hash=order_hash(self.file))
+
+    def open(self, dataset: Dataset, seed: int) -> Stream:
+        """Return the saved stream; the seed has no effect."""
+        stream = read_order(self.file, dataset)
+        if self.hash is not None and not stream.digest.startswith(self.hash):
+            raise SteradError(
+                f"the order file {str(self.file)!r} has the hash {stream.digest[:12]} and not "
+                f"{self.hash}: give the file of that stream, or give no hash"
+            )
+        return stream
 
 
 def save_order(stream: Stream, path: str | Path) -> Path:
-    """Write the order, its hash and all else that `read_order` needs; return the path.
+    """Write the order, its hash and everything that `read_order` needs; return the path.
 
-    The images stay where they are. `numpy.load` opens the file; `order` holds positions in the
-    train split, `hash` the digest of the stream.
+    The images are not copied. `numpy.load` opens the file; `order` holds positions in the train
+    split, `hash` the digest of the stream.
     """
     evaluations = stream.evaluations()
     columns: dict[str, Any] = {
-        "format": FORMAT,
+        "format": FORMAT_VERSION,
         "hash": stream.digest,
         "dataset": stream.dataset.name,
         "dataset_labels": labels_checksum(stream.dataset),
@@ -45,26 +75,26 @@ def save_order(stream: Stream, path: str | Path) -> Path:
 
 
 def read_order(path: str | Path, dataset: Dataset) -> Stream:
-    """Return the stream that was saved, over `dataset`, which must have the labels it had then."""
+    """Return the saved stream over `dataset`, which must have the same labels as when saved."""
     with _reading(path):
         columns = _columns(path)
         _check_dataset(path, columns, dataset)
         stream = _stream(columns, dataset)
     if stream.digest != str(columns["hash"]):
         raise _damaged(
-            path, f"its hash says {str(columns['hash'])[:12]}, its order {stream.digest[:12]}"
+            path, f"its hash is {str(columns['hash'])[:12]}, its content {stream.digest[:12]}"
         )
     return stream
 
 
 def order_hash(path: str | Path) -> str:
-    """Return the hash that an order file says it has, without a dataset to check it by."""
+    """Return the hash stored in an order file, without checking it against a dataset."""
     with _reading(path):
         return str(_columns(path)["hash"])
 
 
 def labels_checksum(dataset: Dataset) -> str:
-    """Return a hash of both splits' labels: equal where positions mean the same images."""
+    """Return a hash of the labels of both splits, to check that positions mean the same images."""
     return digest_of(dataset.train_labels, dataset.test_labels)
 
 
@@ -72,13 +102,15 @@ def _plan(stream: Stream, evaluations: tuple[Evaluation, ...]) -> dict[str, Any]
     return {
         "settings": stream.settings,
         "tasks": stream.tasks,
-        "shifts": [{"start": one.start, "under": _named(one.transform)} for one in stream.shifts],
+        "shifts": [
+            {"start": one.start, "under": _transform_dict(one.transform)} for one in stream.shifts
+        ],
         "evaluations": [
             {
                 "name": one.name,
                 "classes": one.classes,
                 "images": len(one.indices),
-                "under": None if one.transform is None else _named(one.transform),
+                "under": None if one.transform is None else _transform_dict(one.transform),
                 "since": one.since,
             }
             for one in evaluations
@@ -86,18 +118,18 @@ def _plan(stream: Stream, evaluations: tuple[Evaluation, ...]) -> dict[str, Any]
     }
 
 
-def _named(transform: object) -> dict[str, Any]:
-    if not isinstance(transform, Transform) or type(transform) not in NAMED.values():
+def _transform_dict(transform: object) -> dict[str, Any]:
+    if not isinstance(transform, Transform) or type(transform) not in TRANSFORMS.values():
         raise SteradError(
-            f"the transformation {transform!r} is not one that a file can name: "
-            f"those are {', '.join(NAMED)}"
+            f"the transformation {transform!r} cannot be saved in an order file: "
+            f"use {', '.join(TRANSFORMS)}"
         )
-    return plain(transform)
+    return to_dict(transform)
 
 
 @contextmanager
 def _reading(path: str | Path) -> Iterator[None]:
-    """Turn whatever a file that is none raises into a sentence."""
+    """Convert the exceptions of a missing or damaged file into a SteradError."""
     try:
         yield
     except SteradError:
@@ -114,17 +146,17 @@ def _reading(path: str | Path) -> Iterator[None]:
 
 
 def _columns(path: str | Path) -> dict[str, Any]:
-    # numpy leaves a file open that it cannot read: it gets an open one, which is closed here.
+    # numpy.load(path) leaves a file open if it cannot read it, so the file is opened here.
     with open(path, "rb") as file:
-        if not zipfile.is_zipfile(file):  # numpy would take it for a pickle, and say so
-            raise _damaged(path, "it is no whole .npz file")
+        if not zipfile.is_zipfile(file):  # numpy would report a pickle
+            raise _damaged(path, "it is not a complete .npz file")
         file.seek(0)
         with np.load(file, allow_pickle=False) as stored:
             columns: dict[str, Any] = {name: stored[name] for name in stored.files}
-    if int(columns["format"]) != FORMAT:
+    if int(columns["format"]) != FORMAT_VERSION:
         raise SteradError(
-            f"the order file {str(path)!r} has format {columns['format']} and this sterad "
-            f"reads {FORMAT}: use the sterad that wrote it"
+            f"the order file {str(path)!r} has format {columns['format']} and this version "
+            f"reads {FORMAT_VERSION}: use the version that wrote it"
         )
     return columns
 
@@ -132,8 +164,8 @@ def _columns(path: str | Path) -> dict[str, Any]:
 def _check_dataset(path: str | Path, columns: dict[str, Any], dataset: Dataset) -> None:
     if str(columns["dataset_labels"]) != labels_checksum(dataset):
         raise SteradError(
-            f"the order file {str(path)!r} is of the dataset {str(columns['dataset'])!r} and "
-            f"{dataset.name!r} as loaded now has other labels: load it with the options it had"
+            f"the order file {str(path)!r} is for the dataset {str(columns['dataset'])!r} and "
+            f"{dataset.name!r} has other labels: load the dataset with the options of the saved one"
         )
 
 
@@ -148,13 +180,13 @@ def _stream(columns: dict[str, Any], dataset: Dataset) -> Stream:
         batch_size=int(columns["batch_size"]),
         tasks=tuple(map(tuple, plan["tasks"])),
         ends=tuple(columns["ends"].tolist()),
-        shifts=tuple(Shift(one["start"], from_plain(one["under"])) for one in plan["shifts"]),
+        shifts=tuple(Shift(one["start"], from_dict(one["under"])) for one in plan["shifts"]),
         scored=tuple(
             Evaluation(
                 name=one["name"],
                 classes=tuple(one["classes"]),
                 indices=chosen,
-                transform=None if one["under"] is None else from_plain(one["under"]),
+                transform=None if one["under"] is None else from_dict(one["under"]),
                 since=one["since"],
             )
             for one, chosen in zip(plan["evaluations"], indices, strict=True)

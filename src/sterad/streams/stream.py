@@ -1,6 +1,7 @@
 """Stream: one pass over the training images of a dataset, seekable to any batch."""
 
 import dataclasses
+import hashlib
 import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
@@ -16,54 +17,52 @@ from torch import Tensor
 
 from sterad.data import Dataset
 from sterad.errors import SteradError
-from sterad.streams.batch import Batch, Boundary
-from sterad.streams.digest import digest_of
-from sterad.streams.pixels import to_unit
-from sterad.streams.transforms import Transform, plain
+from sterad.streams.batch import Batch, Boundary, to_unit
+from sterad.streams.transforms import Transform, to_dict
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A part of the test images that is scored on its own."""
+    """A subset of the test images with an accuracy of its own."""
 
     name: str
     classes: tuple[int, ...]
     indices: npt.NDArray[np.int64]
     """Positions in the test split."""
     transform: Callable[[Tensor], Tensor] | None = None
-    """What is done to the images before they are asked, (n, c, h, w) to the same."""
+    """Transformation of the test images before prediction, (n, c, h, w) to the same shape."""
     since: int = 0
-    """Images of the stream that must have come before it counts."""
+    """Number of images of the stream after which the evaluation counts."""
 
 
 @dataclass(frozen=True)
 class Shift:
-    """From one image of the stream on, all come under one transformation."""
+    """A transformation of all images of the stream from a position on."""
 
     start: int
-    """Position in the stream of the first such image."""
+    """Position in the stream of the first transformed image."""
     transform: Transform
 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """An order of training images, cut into batches that never cross an announced end."""
+    """An order of training images, cut into batches that never cross an announced task end."""
 
     dataset: Dataset
     name: str
     order: npt.NDArray[np.int64]
-    """Positions in the train split, in the order in which they come."""
+    """Positions in the train split, in the order of the stream."""
     batch_size: int
     tasks: tuple[tuple[int, ...], ...]
-    """Classes of each task; each is an evaluation, announced or not."""
+    """Classes of each task; by default each task is an evaluation."""
     ends: tuple[int, ...] = ()
-    """Samples after which a task's end is announced, rising; empty when none is."""
+    """Numbers of images after which a task end is announced, ascending; empty if none is."""
     shifts: tuple[Shift, ...] = ()
-    """Transformations in the order in which they set in, the first at 0; empty when none does."""
+    """Transformations by ascending start, the first at 0; empty if there are none."""
     scored: tuple[Evaluation, ...] = ()
-    """What is scored instead of one evaluation per task."""
+    """Evaluations that replace those of the tasks."""
     settings: str = ""
-    """What it was drawn with, in words for people; the hash is of what came out."""
+    """Options and seed as readable text; not part of the digest."""
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
@@ -72,21 +71,21 @@ class Stream:
             raise SteradError(f"the stream {self.name!r} is empty: give at least one image")
         if self.order.min() < 0 or self.order.max() >= len(self.dataset.train_labels):
             raise SteradError(
-                f"the order of the stream {self.name!r} reaches from {self.order.min()} to "
-                f"{self.order.max()}: it must stay within the "
+                f"the order of the stream {self.name!r} has positions from {self.order.min()} to "
+                f"{self.order.max()}: they must be within the "
                 f"{len(self.dataset.train_labels)} training images"
             )
         steps = np.diff([0, *self.ends, self.samples])
         if (steps[:-1] < 1).any() or steps[-1] < 0:
             raise SteradError(
-                f"the ends {self.ends} of the stream {self.name!r} must rise from above 0 to at "
-                f"most its {self.samples} samples"
+                f"the ends {self.ends} of the stream {self.name!r} must increase from above 0 to "
+                f"at most its {self.samples} samples"
             )
         starts = [shift.start for shift in self.shifts]
         if starts and (starts[0] != 0 or (np.diff([*starts, self.samples]) < 1).any()):
             raise SteradError(
                 f"the shifts of the stream {self.name!r} begin at {starts}: they must begin at 0 "
-                f"and rise to below its {self.samples} samples"
+                f"and increase to below its {self.samples} samples"
             )
 
     @property
@@ -96,7 +95,7 @@ class Stream:
 
     @property
     def samples(self) -> int:
-        """Number of images that come."""
+        """Number of images in the stream."""
         return len(self.order)
 
     def __len__(self) -> int:
@@ -105,7 +104,7 @@ class Stream:
     def batch(self, index: int) -> Batch:
         """Return batch `index`, counted from 0."""
         if not 0 <= index < len(self):
-            raise SteradError(f"batch {index} of {len(self)}: give 0 to {len(self) - 1}")
+            raise SteradError(f"batch {index} is not in the stream: give 0 to {len(self) - 1}")
         start, end = self._edges[index], self._edges[index + 1]
         chosen = self.order[start:end]
         images, labels = self._arrays
@@ -113,30 +112,30 @@ class Stream:
         return Batch(self._shifted(x, start, end), torch.from_numpy(labels[chosen]))
 
     def _shifted(self, x: Tensor, start: int, end: int) -> Tensor:
-        """Return x, the images from `start` to `end`, each under the transformation of its time."""
+        """Return the images x, from `start` to `end`, under the transformations set there."""
         if not self.shifts:
             return x
         cuts = (*(shift.start for shift in self.shifts), self.samples)
-        under = [
+        parts = [
             shift.transform(x[max(since, start) - start : until - start])
             for shift, (since, until) in zip(self.shifts, pairwise(cuts), strict=True)
             if since < end and until > start
         ]
-        return under[0] if len(under) == 1 else torch.cat(under)
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def samples_after(self, step: int) -> int:
-        """Return how many images the first `step` batches hold."""
+        """Return the number of images in the first `step` batches."""
         if not 0 <= step <= len(self):
-            raise SteradError(f"step {step} of {len(self)} batches: give 0 to {len(self)}")
+            raise SteradError(f"step {step} is not in the stream: give 0 to {len(self)}")
         return self._edges[step]
 
     def events(self, start: int = 0) -> Iterator[tuple[int, Batch | Boundary]]:
-        """Yield (step, event), where step counts the batches up to and with this event.
+        """Yield (step, event), where step is the number of batches up to and including the event.
 
-        `start` is the number of batches already learnt: the first event is batch `start`, and a
-        boundary right after batch `start - 1` counts as delivered.
+        `start` is the number of batches already consumed: the first event is batch `start`, and
+        a boundary right after batch `start - 1` is not repeated.
         """
-        self.samples_after(start)  # refuses a start beyond the stream
+        self.samples_after(start)  # raises if start is beyond the stream
         for done in range(start + 1, len(self) + 1):
             yield done, self.batch(done - 1)
             if (boundary := self.boundary(done)) is not None:
@@ -144,19 +143,19 @@ class Stream:
 
     @cached_property
     def boundary_steps(self) -> tuple[int, ...]:
-        """Steps at which the end of a task is announced, rising."""
+        """Steps at which a task end is announced, ascending."""
         step_of = {edge: step for step, edge in enumerate(self._edges)}
         return tuple(step_of[end] for end in self.ends)
 
     def boundary(self, step: int) -> Boundary | None:
-        """Return what is announced after `step` batches, if anything is."""
+        """Return the boundary after `step` batches, or None."""
         task = bisect_left(self.boundary_steps, step)
         if self.boundary_steps[task : task + 1] != (step,):
             return None
         return Boundary(task=task, step=step)
 
     def evaluations(self) -> tuple[Evaluation, ...]:
-        """Return what is scored: by default one per task, the test images of its classes."""
+        """Return the evaluations: by default one per task, the test images of its classes."""
         return self.scored or tuple(
             Evaluation(
                 name=f"task {number}",
@@ -167,16 +166,16 @@ class Stream:
         )
 
     def proportions(self, bins: int = 100) -> npt.NDArray[np.int64]:
-        """Return how many images of each class come in each equal stretch: (bins, classes)."""
-        stretch = np.arange(self.samples) * bins // self.samples
-        cells = stretch * self.classes + self.dataset.train_labels[self.order]
+        """Return the images of each class in each of `bins` equal intervals: (bins, classes)."""
+        interval = np.arange(self.samples) * bins // self.samples
+        cells = interval * self.classes + self.dataset.train_labels[self.order]
         counts = np.bincount(cells, minlength=bins * self.classes)
         return counts.reshape(bins, self.classes).astype(np.int64)
 
     @cached_property
     def digest(self) -> str:
-        """Hash of what a learner is shown: the order, its labels, batches, ends and shifts."""
-        shifts = [{"start": one.start, **plain(one.transform)} for one in self.shifts]
+        """SHA-256 of what a learner receives: order, labels, batch size, ends and shifts."""
+        shifts = [{"start": one.start, **to_dict(one.transform)} for one in self.shifts]
         return digest_of(
             "sterad stream 1",
             self.order,
@@ -186,7 +185,7 @@ class Stream:
         )
 
     def describe(self) -> str:
-        """Return one line that says what comes, with the head of the hash."""
+        """Return a one-line description with the first digits of the digest."""
         parts = (
             f"{self.samples:,} images in {len(self):,} batches of up to {self.batch_size}",
             f"from {len(self.dataset.train_labels):,} of {self.dataset.name}",
@@ -198,16 +197,16 @@ class Stream:
         return f"{self.name}{drawn}: {', '.join(parts)}"
 
     def keeping(self, kept: npt.NDArray[np.bool_]) -> "Stream":
-        """Return the same stream without the training images that are not `kept`, (N,) bool."""
+        """Return the stream restricted to the training images in `kept`, (N,) bool."""
         stays = kept[self.order]
         before = np.concatenate([[0], np.cumsum(stays)]).tolist()
         ends = tuple(before[end] for end in self.ends)
         shifts = tuple(Shift(before[one.start], one.transform) for one in self.shifts)
-        stretches = ([0, *ends], [*(one.start for one in shifts), before[-1]])
-        if any((np.diff(cuts) < 1).any() for cuts in stretches):
+        intervals = ([0, *ends], [*(one.start for one in shifts), before[-1]])
+        if any((np.diff(cuts) < 1).any() for cuts in intervals):
             raise SteradError(
                 f"keeping {before[-1]} of {self.samples} images leaves a task or domain of the "
-                f"stream {self.name!r} without any: keep more, or make fewer of them"
+                f"stream {self.name!r} empty: keep more images, or use fewer tasks or domains"
             )
         return dataclasses.replace(
             self,
@@ -222,7 +221,7 @@ class Stream:
 
     @cached_property
     def _edges(self) -> list[int]:
-        """Samples before each batch, and the total; plain integers, as slices want them."""
+        """Number of images before each batch, and the total; Python integers slice faster."""
         edges = [0]
         for end in sorted({*self.ends, self.samples}):
             edges += [*range(edges[-1] + self.batch_size, end, self.batch_size), end]
@@ -230,5 +229,21 @@ class Stream:
 
     @cached_property
     def _arrays(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-        """Plain views: a memory-mapped array costs half as much again to index as its view."""
+        """Images and labels as base arrays: indexing a numpy.memmap is 1.5 times as slow."""
         return np.asarray(self.dataset.train_images), np.asarray(self.dataset.train_labels)
+
+
+def digest_of(*parts: npt.NDArray[Any] | str) -> str:
+    """Return the SHA-256 of texts and integer arrays as hex digits, the same on every machine.
+
+    >>> digest_of(np.arange(3), "a") == digest_of(np.arange(3, dtype=np.int32), "a")
+    True
+    >>> digest_of("ab", "c") == digest_of("a", "bc")
+    False
+    """
+    found = hashlib.sha256()
+    for part in parts:
+        content = part.encode() if isinstance(part, str) else part.astype("<i8").tobytes()
+        found.update(len(content).to_bytes(8, "little"))  # separates the parts unambiguously
+        found.update(content)
+    return found.hexdigest()

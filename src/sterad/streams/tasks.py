@@ -1,4 +1,4 @@
-"""Classes to tasks: the label order of a seed, cut into equal parts."""
+"""The split of classes into tasks: the label order of a seed, cut into equal parts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from sterad.data import Dataset
 from sterad.errors import SteradError
-from sterad.streams.arrangement import Arrangement
+from sterad.streams.description import Arrangement
 from sterad.validation import Count
 
 Tasks = tuple[tuple[int, ...], ...]
@@ -17,15 +17,15 @@ Tasks = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class TaskSplit(Arrangement):
-    """The options of every stream whose classes are split into tasks."""
+    """The base of all streams whose classes are split into tasks."""
 
     tasks: Count | None = None
-    """Number of tasks, a divisor of the number of classes; by default the dataset's own."""
+    """Number of tasks, a divisor of the number of classes (default: set by the dataset)."""
     label_order: tuple[int, ...] | None = None
-    """All classes in the order in which they arrive; by default drawn from the seed."""
+    """All classes in the order in which they arrive (default: drawn from the seed)."""
 
     def split(self, dataset: Dataset, seed: int) -> Tasks:
-        """Return the classes of each task, and refuse a task with nothing to learn or to test."""
+        """Return the classes of each task; raise if a task has no training or no test images."""
         tasks = split_order(self.arrival(dataset, seed), self.task_count)
         check_tasks(dataset, tasks)
         return tasks
@@ -42,32 +42,32 @@ class TaskSplit(Arrangement):
 
     @property
     def task_count(self) -> int:
-        """Return the number of tasks, which must not be open any more."""
+        """Return the number of tasks; raise if neither the user nor the dataset has set it."""
         if self.tasks is None:
-            raise SteradError("the number of tasks is open: give tasks, a divisor of the classes")
+            raise SteradError("tasks is not set: give a divisor of the number of classes as tasks")
         return self.tasks
 
 
 def check_tasks(dataset: Dataset, tasks: Tasks) -> None:
-    """Refuse a task with nothing to learn or to test."""
+    """Raise if a task has no training or no test images."""
     for part, labels in (("train", dataset.train_labels), ("test", dataset.test_labels)):
         present = np.bincount(labels, minlength=dataset.classes) > 0
         for task in tasks:
             if not present[list(task)].any():
                 raise SteradError(
                     f"the task of the classes {task} has no {part} images: "
-                    "give some, or make fewer tasks"
+                    "add some, or give a smaller number of tasks"
                 )
 
 
 def label_order(classes: int, seed: int) -> tuple[int, ...]:
-    """Return the order in which the classes arrive, as numpy's legacy generator shuffles it.
+    """Return the order in which the classes arrive, shuffled by numpy's legacy generator.
 
     >>> label_order(10, seed=0)
     (2, 8, 4, 9, 1, 6, 7, 3, 0, 5)
     """
     if not 0 <= seed < 2**32:
-        raise SteradError(f"the seed {seed} of a label order must lie from 0 to 4294967295")
+        raise SteradError(f"the seed {seed} of a label order must be from 0 to 4294967295")
     order = np.arange(classes)
     np.random.RandomState(seed).shuffle(order)
     return tuple(order.tolist())
@@ -93,7 +93,7 @@ def split_order(order: Sequence[int], tasks: int) -> Tasks:
 def task_order(
     labels: npt.NDArray[np.int64], tasks: Tasks, rng: np.random.Generator
 ) -> tuple[npt.NDArray[np.int64], tuple[int, ...]]:
-    """Return all indices task after task, shuffled inside each, and where each task ends."""
+    """Return all indices in the order of their tasks, shuffled within each, and the task ends."""
     home = home_tasks(tasks, sum(map(len, tasks)))[labels]
     order = np.argsort(home, kind="stable")
     ends = np.cumsum(np.bincount(home, minlength=len(tasks)))
@@ -103,7 +103,7 @@ def task_order(
 
 
 def home_tasks(tasks: Tasks, classes: int) -> npt.NDArray[np.int64]:
-    """Return the task of each class, (classes,); -1 for a class of no task.
+    """Return the task of each class, (classes,); -1 for a class without a task.
 
     >>> home_tasks(((2, 0), (3,)), 4)
     array([ 0, -1,  0,  1])
@@ -114,9 +114,9 @@ def home_tasks(tasks: Tasks, classes: int) -> npt.NDArray[np.int64]:
     return home
 
 
-def shuffled_by_task(
+def shuffle_within_tasks(
     indices: npt.NDArray[np.int64], task: npt.NDArray[np.int64], rng: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """Return `indices` by rising `task`, which says each one's, in random order inside a task."""
+    """Return `indices` sorted by their `task`, in random order within a task."""
     shuffled = rng.permutation(len(indices))
     return indices[shuffled[np.argsort(task[shuffled], kind="stable")]]

@@ -1,4 +1,4 @@
-"""Transformations of a whole domain: the same one for every image, batched, in [0, 1] throughout.
+"""Transformations of a whole domain: the same one for every image, batched, within [0, 1].
 
 Rotated and permuted images are the domains of D. Lopez-Paz and M. Ranzato, "Gradient Episodic
 Memory", 2017, https://arxiv.org/abs/1706.08840, and I. Goodfellow et al., "An Empirical
@@ -23,7 +23,7 @@ from sterad.seeds import generator
 
 @dataclass(frozen=True)
 class Transform(ABC):
-    """What is done to every image of a domain; equal fields do the same."""
+    """A transformation of every image of a domain, determined by its fields."""
 
     @abstractmethod
     def __call__(self, x: Tensor) -> Tensor:
@@ -32,13 +32,13 @@ class Transform(ABC):
 
 @dataclass(frozen=True)
 class Rotation(Transform):
-    """Turned about the centre, with black where nothing was."""
+    """Rotation about the center; pixels from outside the image are black."""
 
     degrees: float
-    """Counterclockwise."""
+    """Angle, counterclockwise."""
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the images turned: exactly by quarters, bilinearly between them."""
+        """Return the images rotated: exactly by quarter turns, bilinearly by other angles."""
         quarters, rest = divmod(self.degrees, 90)
         if rest == 0:
             return torch.rot90(x, int(quarters), (2, 3))
@@ -51,31 +51,31 @@ class Rotation(Transform):
 
 @dataclass(frozen=True)
 class Permutation(Transform):
-    """All pixels in another order, the same for every image and channel."""
+    """A permutation of the pixels, the same for every image and channel."""
 
     key: int
-    """Seed of the order; 0 leaves the pixels where they are."""
+    """Seed of the permutation; 0 is the identity."""
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return x: (n, c, h, w), or vectors (n, d), with their places exchanged."""
+        """Return x: (n, c, h, w), or vectors (n, d), with permuted positions."""
         if self.key == 0:
             return x
         flat = x.flatten(2) if x.ndim == 4 else x
-        places = _places(self.key, flat.shape[-1]).to(x.device)
+        places = _permutation(self.key, flat.shape[-1]).to(x.device)
         return flat.index_select(-1, places).reshape(x.shape)
 
 
 @lru_cache(maxsize=64)
-def _places(key: int, count: int) -> Tensor:
+def _permutation(key: int, count: int) -> Tensor:
     return torch.randperm(count, generator=generator(key, "permutation"))
 
 
 @dataclass(frozen=True)
 class Brightness(Transform):
-    """Brighter or darker."""
+    """Multiplication of all pixels by a factor."""
 
     factor: float
-    """What every pixel is multiplied by; what exceeds white is white."""
+    """Factor of every pixel; results are clipped at white."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the images brighter or darker."""
@@ -84,13 +84,13 @@ class Brightness(Transform):
 
 @dataclass(frozen=True)
 class Colour(Transform):
-    """Colours turned about the grey axis of RGB, which leaves greys as they are."""
+    """Rotation of the colors about the gray axis of RGB; grays do not change."""
 
     turns: float
-    """A third of a turn sends red to green, green to blue and blue to red."""
+    """Angle in turns; a third maps red to green, green to blue and blue to red."""
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return x: (n, 3, h, w) with other colours."""
+        """Return x: (n, 3, h, w) with rotated colors."""
         cosine, sine = math.cos(math.tau * self.turns), math.sin(math.tau * self.turns)
         own = cosine + (1 - cosine) / 3
         before, after = (1 - cosine) / 3 + sine / 3**0.5, (1 - cosine) / 3 - sine / 3**0.5
@@ -98,28 +98,29 @@ class Colour(Transform):
         return torch.einsum("ij,njhw->nihw", x.new_tensor(turn), x).clamp_(0, 1)
 
 
-NAMED: dict[str, type[Transform]] = {
+TRANSFORMS: dict[str, type[Transform]] = {
     one.__name__.lower(): one for one in (Rotation, Permutation, Brightness, Colour)
 }
+"""By name. Names are part of stream digests, so `colour` keeps its spelling."""
 
 
-def plain(transform: Transform) -> dict[str, Any]:
-    """Return a transformation as JSON has it.
+def to_dict(transform: Transform) -> dict[str, Any]:
+    """Return the name and the fields of a transformation, for JSON.
 
-    >>> plain(Rotation(36.0))
+    >>> to_dict(Rotation(36.0))
     {'name': 'rotation', 'degrees': 36.0}
     """
     return {"name": type(transform).__name__.lower(), **dataclasses.asdict(transform)}
 
 
-def from_plain(values: Mapping[str, Any]) -> Transform:
-    """Return the transformation that `plain` came from.
+def from_dict(values: Mapping[str, Any]) -> Transform:
+    """Return the transformation of a dictionary made by `to_dict`.
 
-    >>> from_plain({"name": "rotation", "degrees": 36.0})
+    >>> from_dict({"name": "rotation", "degrees": 36.0})
     Rotation(degrees=36.0)
     """
     fields = dict(values)
     name = fields.pop("name")
-    if name not in NAMED:
-        raise SteradError(f"unknown transformation {name!r}: known are {', '.join(NAMED)}")
-    return NAMED[name](**fields)
+    if name not in TRANSFORMS:
+        raise SteradError(f"unknown transformation {name!r}: choose {', '.join(TRANSFORMS)}")
+    return TRANSFORMS[name](**fields)

@@ -1,5 +1,5 @@
-"""What is shown of an image: batched crops, flips and colours, one set of parameters per sample."""
+"""Stage 4: augmentation, batched, with parameters per sample."""
 
-from sterad.views.recipes import RECIPES, Full, Nothing, Partial, Recipe
+from sterad.views.recipes import RECIPES, Full, NoAugmentation, Partial, Recipe
 
-__all__ = ["RECIPES", "Full", "Nothing", "Partial", "Recipe"]
+__all__ = ["RECIPES", "Full", "NoAugmentation", "Partial", "Recipe"]

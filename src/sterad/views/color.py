@@ -1,7 +1,7 @@
-"""Colours: brightness, contrast, saturation, hue and grey as PIL defines them, batched.
+"""Color operators: brightness, contrast, saturation, hue and gray as defined by PIL, batched.
 
 Every operator takes x: (n, c, h, w) in [0, 1] with c = 3 or 1 and one number per image, (n,), and
-returns values in [0, 1]. An image of one channel has no colour: saturation, hue and grey leave it.
+returns values in [0, 1]. Saturation, hue and gray do not change images of one channel.
 """
 
 from collections.abc import Callable
@@ -14,20 +14,21 @@ from sterad.errors import SteradError
 from sterad.views.choice import choose, draw_chosen, per_image
 
 LUMA = (0.299, 0.587, 0.114)
+"""Weights of red, green and blue in the gray value."""
 
 
 @dataclass(frozen=True)
 class Jitter:
-    """What the four operators do to each image, (n,) each, and in which order.
+    """Parameters of the four operators for each image, (n,) each, and their order.
 
-    Factors of 1 and a hue of 0 leave an image as it is, but for rounding.
+    Factors of 1 and a hue of 0 do not change an image, except for rounding.
     """
 
     brightness: Tensor
     contrast: Tensor
     saturation: Tensor
     hue: Tensor
-    """In turns of the colour circle."""
+    """Rotation in turns of the hue circle."""
     order: tuple[str, ...]
     """One order for the whole batch."""
 
@@ -37,7 +38,7 @@ def draw_jitter(
 ) -> Jitter:
     """Draw factors in 1 ± strength, hues in ± turn, and one order of the four for the batch.
 
-    Images that are not chosen, each with its probability, get what leaves them as they are.
+    Each image is chosen with `probability`; the others get parameters that do not change them.
     """
     signed = torch.rand((4, n), generator=rng, device=rng.device) * 2 - 1
     signed *= draw_chosen(n, probability, rng)
@@ -50,7 +51,7 @@ def draw_jitter(
 
 
 def jitter(x: Tensor, drawn: Jitter) -> Tensor:
-    """Apply the four operators in their drawn order."""
+    """Apply the four operators in the drawn order."""
     for name in drawn.order:
         x = _OPERATORS[name](x, getattr(drawn, name))
     return x
@@ -62,61 +63,61 @@ def brightness(x: Tensor, factor: Tensor) -> Tensor:
 
 
 def contrast(x: Tensor, factor: Tensor) -> Tensor:
-    """Blend with the image's mean grey value; factor 1 keeps the image, 0 leaves the mean."""
-    return _blend(x, grey_value(x.mean(dim=(2, 3), keepdim=True)), per_image(factor, x))
+    """Blend with the image's mean gray value; factor 1 keeps the image, 0 leaves the mean."""
+    return _blend(x, gray_value(x.mean(dim=(2, 3), keepdim=True)), per_image(factor, x))
 
 
 def saturation(x: Tensor, factor: Tensor) -> Tensor:
-    """Blend with the grey image; factor 1 keeps the image, 0 leaves the grey one."""
+    """Blend with the gray image; factor 1 keeps the image, 0 leaves the gray one."""
     if _channels(x) == 1:
         return x
-    return _blend(x, grey_value(x), per_image(factor, x))
+    return _blend(x, gray_value(x), per_image(factor, x))
 
 
 def hue(x: Tensor, turns: Tensor) -> Tensor:
-    """Turn every pixel's hue on the HSV circle; its value and saturation stay.
+    """Rotate the hue of every pixel on the HSV circle; value and saturation do not change.
 
-    A pixel's channels lie between its least and its largest one; how far up, a function of the hue
-    h in sixths of a turn says: |h - 3| - 1 for red, 2 - |h - 2| for green, 2 - |h - 4| for blue,
-    each cut to [0, 1].
+    Each channel of a pixel is interpolated between its smallest and its largest one. The weight is
+    a function of the hue h in sixths of a turn: |h - 3| - 1 for red, 2 - |h - 2| for green,
+    2 - |h - 4| for blue, each clipped to [0, 1].
     """
     if _channels(x) == 1:
         return x
-    most, least, sixths = _hue_of(x)
+    largest, smallest, sixths = _hue_of(x)
     sixths = sixths.add_(6 * per_image(turns, x))
     sixths = sixths.sub_((sixths / 6).floor_(), alpha=6)
     up = torch.cat([sixths - 3, sixths - 2, sixths - 4], dim=1).abs_()
     up[:, :1].sub_(1)
     up[:, 1:].neg_().add_(2)
-    return torch.lerp(least, most, up.clamp_(0, 1))
+    return torch.lerp(smallest, largest, up.clamp_(0, 1))
 
 
 def _hue_of(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the largest channel, the least, and the hue in sixths of a turn, from -1 to 5.
+    """Return the largest channel, the smallest, and the hue in sixths of a turn, from -1 to 5.
 
-    The largest channel decides which formula holds. Interpolation by a weight of exactly 0 or 1
-    picks it: several times faster than a branch per pixel.
+    The largest channel determines the formula. It is selected by interpolation with a weight of
+    exactly 0 or 1, which is several times faster than a branch per pixel.
     """
     red, green, blue = x[:, 0:1], x[:, 1:2], x[:, 2:3]
-    most = torch.maximum(torch.maximum(red, green), blue)
-    least = torch.minimum(torch.minimum(red, green), blue)
-    # A grey pixel has no hue and needs none; the bound only keeps 0 / 0 away.
-    spread = (most - least).clamp_(min=1e-12)
-    not_red, not_green = (most - red).sign_(), (most - green).sign_()
+    largest = torch.maximum(torch.maximum(red, green), blue)
+    smallest = torch.minimum(torch.minimum(red, green), blue)
+    # The hue of a gray pixel has no effect; the bound only avoids 0 / 0.
+    spread = (largest - smallest).clamp_(min=1e-12)
+    not_red, not_green = (largest - red).sign_(), (largest - green).sign_()
     if_green, if_blue = (blue - red).add_(spread, alpha=2), (red - green).add_(spread, alpha=4)
     sixths = torch.lerp(green - blue, torch.lerp(if_green, if_blue, not_green), not_red)
-    return most, least, sixths.div_(spread)
+    return largest, smallest, sixths.div_(spread)
 
 
-def grey(x: Tensor, chosen: Tensor) -> Tensor:
-    """Give the chosen images their grey value in every channel."""
+def gray(x: Tensor, chosen: Tensor) -> Tensor:
+    """Replace every channel of the chosen images by their gray value."""
     if _channels(x) == 1:
         return x
-    return choose(x, grey_value(x), chosen)
+    return choose(x, gray_value(x), chosen)
 
 
-def grey_value(x: Tensor) -> Tensor:
-    """Weigh the channels as the eye does, 0.299 red, 0.587 green, 0.114 blue; (n, 1, h, w)."""
+def gray_value(x: Tensor) -> Tensor:
+    """Return the perceived brightness, 0.299 red + 0.587 green + 0.114 blue: (n, 1, h, w)."""
     if _channels(x) == 1:
         return x
     red, green, blue = x[:, 0:1], x[:, 1:2], x[:, 2:3]
@@ -138,7 +139,7 @@ _OPERATORS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 def _channels(x: Tensor) -> int:
     if x.shape[1] not in (1, 3):
         raise SteradError(
-            f"images of {x.shape[1]} channels have no colours to change: "
+            f"color operators do not support images of {x.shape[1]} channels: "
             "give 1 or 3 channels, or choose the partial recipe"
         )
     return x.shape[1]

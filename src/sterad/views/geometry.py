@@ -1,4 +1,4 @@
-"""Random crops: a part of each image blown up to the whole, or the image shifted over zeros."""
+"""Crops, flips and rotations: resized crops, crops of the padded image, and OCM's 16 variants."""
 
 import math
 from dataclasses import dataclass
@@ -11,15 +11,25 @@ from torch import Tensor
 from torch.nn import functional
 
 from sterad.devices import to_device
-from sterad.views.flip import flip
+from sterad.views.choice import choose
 
-ATTEMPTS = 10
-WIDEST = 4 / 3  # width over height; the narrowest is its inverse
+CROP_ATTEMPTS = 10
+MAX_ASPECT = 4 / 3
+"""Width over height; the minimum is the inverse."""
+FOLD = 16
+"""Number of variants of each image in `sixteenfold`."""
+QUARTER_TURNS = (0, 2, 1, 3)
+"""Counterclockwise quarter turns of the whole image, in the order of the blocks."""
+
+
+def flip(x: Tensor, chosen: Tensor) -> Tensor:
+    """Mirror the chosen images of x: (n, c, h, w) left to right; chosen: (n,) bool."""
+    return choose(x, x.flip(-1), chosen)
 
 
 @dataclass(frozen=True)
 class Boxes:
-    """One box of whole pixels per image, each field (n,) int64."""
+    """One crop box per image, in pixels; each field (n,) int64."""
 
     top: Tensor
     left: Tensor
@@ -32,34 +42,34 @@ def draw_boxes(
 ) -> Boxes:
     """Draw n boxes: area uniform in [min_area, 1] of the image, log-uniform aspect in [3/4, 4/3].
 
-    The first of ten attempts that fits is taken, else the largest centred box of a legal aspect.
-    How many numbers are drawn depends on n alone; they are few, and with few numpy is faster than
-    torch. A box may be the whole image: the strict inequality of the kornia that the released code
-    used was a slip, mended since.
+    The first of ten attempts that fits is used, else the largest centered box of a valid aspect.
+    The number of random draws depends on n alone. numpy is faster than torch on arrays this small.
+    A box may be the whole image; the kornia version of the released code excluded it by a strict
+    inequality, a bug that kornia has fixed since.
     """
-    area = _uniform((n, ATTEMPTS), min_area, 1.0, rng) * (height * width)
-    aspect = np.exp(_uniform((n, ATTEMPTS), -math.log(WIDEST), math.log(WIDEST), rng))
+    area = _uniform((n, CROP_ATTEMPTS), min_area, 1.0, rng) * (height * width)
+    aspect = np.exp(_uniform((n, CROP_ATTEMPTS), -math.log(MAX_ASPECT), math.log(MAX_ASPECT), rng))
     corner = _uniform((n, 2), 0.0, 1.0, rng)
     tried = np.sqrt(np.stack([area / aspect, area * aspect], axis=2))
-    largest = [min(height, width * WIDEST), min(width, height * WIDEST)]
+    largest = [min(height, width * MAX_ASPECT), min(width, height * MAX_ASPECT)]
     last = np.broadcast_to(np.array(largest, np.float32), (n, 1, 2))
     sizes = np.concatenate([tried, last], axis=1).round().astype(np.int64).clip(min=1)
     limit = np.array([height, width])
     first = (sizes <= limit).all(axis=2).argmax(axis=1)
     size = sizes[np.arange(n), first]
-    room = limit - size
-    # A float32 below 1 times (room + 1) can round up to room + 1.
-    drawn = np.minimum((corner * (room + 1)).astype(np.int64), room)
-    start = np.where((first == ATTEMPTS)[:, None], room // 2, drawn)
+    free = limit - size
+    # A float32 below 1 times (free + 1) can round up to free + 1.
+    drawn = np.minimum((corner * (free + 1)).astype(np.int64), free)
+    start = np.where((first == CROP_ATTEMPTS)[:, None], free // 2, drawn)
     return Boxes(*(torch.from_numpy(one) for one in (*start.T, *size.T)))
 
 
 def resized_crop(x: Tensor, boxes: Boxes, mirror: Tensor | None = None) -> Tensor:
-    """Blow each box up to the whole image, bilinear, corner pixels onto corner pixels.
+    """Resize each box to the whole image, bilinearly, with aligned corners.
 
-    x: (n, c, h, w); mirror: (n,) bool, the images whose left becomes right. Interpolation is linear
+    x: (n, c, h, w); mirror: (n,) bool, the images to flip left to right. Interpolation is linear
     along each axis, so the crop is the product rows · image · columnsᵀ with one small matrix per
-    image and axis. Rows come first: images whose channels lie last are multiplied as they lie.
+    image and axis. Rows are multiplied first: this needs no copy of channels-last images.
     """
     n, c, h, w = x.shape
     bottom, left, right = boxes.top + boxes.height - 1, boxes.left, boxes.left + boxes.width - 1
@@ -74,11 +84,11 @@ def resized_crop(x: Tensor, boxes: Boxes, mirror: Tensor | None = None) -> Tenso
 
 
 def interpolation(first: Tensor, last: Tensor, size: int, dtype: torch.dtype) -> Tensor:
-    """Return the matrices (n, size, size) that stretch the pixels from `first` to `last` to `size`.
+    """Return matrices (n, size, size) that resize the pixels from `first` to `last` to `size`.
 
-    Output i lies at first + i (last - first) / (size - 1); a pixel weighs 1 there, and less by its
-    distance, down to 0 at the next one. Places are counted in parts of a pixel that are whole
-    numbers, so that weights are right to the rounding of `dtype` anywhere in the image.
+    Output i is at first + i (last - first) / (size - 1). The weight of a pixel is 1 minus its
+    distance from there, and at least 0. Positions are integers in units of 1 / (size - 1) pixels,
+    so that weights are exact up to the rounding of `dtype` anywhere in the image.
     """
     parts, pixels = max(size - 1, 1), torch.arange(size, dtype=dtype, device=first.device)
     place = torch.outer(first.to(dtype), parts - pixels).addr_(last.to(dtype), pixels)
@@ -87,14 +97,14 @@ def interpolation(first: Tensor, last: Tensor, size: int, dtype: torch.dtype) ->
 
 
 def draw_offsets(n: int, pad: int, rng: torch.Generator) -> Tensor:
-    """Draw (n, 2) vertical and horizontal offsets, each uniform in 0 .. 2 pad, per sample."""
+    """Draw a vertical and a horizontal offset per image, uniform in 0 .. 2 pad: (n, 2)."""
     return torch.randint(0, 2 * pad + 1, (n, 2), generator=rng, device=rng.device)
 
 
 def padded_crop(x: Tensor, offsets: Tensor, pad: int) -> Tensor:
-    """Put `pad` zeros around each image of x: (n, c, h, w), then cut h × w from its offset on.
+    """Pad each image of x: (n, c, h, w) with `pad` zeros, then crop h × w pixels at its offset.
 
-    The released code shares one offset in a batch; here every image has its own.
+    The released code uses one offset per batch; here every image has its own.
     """
     n, _, h, w = x.shape
     windows = functional.pad(x, (pad, pad, pad, pad)).unfold(2, h, 1).unfold(3, w, 1)
@@ -103,18 +113,18 @@ def padded_crop(x: Tensor, offsets: Tensor, pad: int) -> Tensor:
 
 
 def mirrored_crop(x: Tensor, offsets: Tensor, pad: int, chosen: Tensor) -> Tensor:
-    """Return `flip(padded_crop(x, offsets, pad), chosen)`, on a CPU in less than half of the time.
+    """Return `flip(padded_crop(x, offsets, pad), chosen)`, in less than half the time on a CPU.
 
-    There no border is made: numpy, whose slices cost a tenth of torch's, copies what stays of each
-    image to where it comes to lie.
+    On a CPU the image is not padded: numpy, whose slices cost a tenth of torch's, copies the
+    visible part of each image to its new position.
     """
     if x.device.type != "cpu" or x.dtype != torch.float32 or not x.is_contiguous():
         return flip(padded_crop(x, offsets, pad), chosen)
-    out, moves = torch.zeros_like(x), _moves(pad, *x.shape[2:])
+    out, slices = torch.zeros_like(x), _crop_slices(pad, *x.shape[2:])
     drawn = zip(offsets.tolist(), chosen.tolist(), strict=True)
     for image, view, ((down, right), mirror) in zip(x.numpy(), out.numpy(), drawn, strict=True):
-        to, kept = moves[down][right][mirror]
-        view[to] = image[kept]
+        target, source = slices[down][right][mirror]
+        view[target] = image[source]
     return out
 
 
@@ -122,14 +132,15 @@ Slices = tuple[slice, slice, slice]
 
 
 @cache
-def _moves(pad: int, h: int, w: int) -> list[list[list[tuple[Slices, Slices]]]]:
-    """Return where what stays of an image comes to lie, and what that is.
+def _crop_slices(pad: int, h: int, w: int) -> list[list[list[tuple[Slices, Slices]]]]:
+    """Return (target, source) slices of the visible part of an image.
 
-    By the offsets down and right, and by whether it is mirrored.
+    Indexed by the vertical offset, the horizontal offset and whether the image is mirrored.
     """
-    rows = [_kept(down, h, False) for down in range(-pad, pad + 1)]
+    rows = [_axis_slices(down, h, False) for down in range(-pad, pad + 1)]
     columns = [
-        [_kept(right, w, mirror) for mirror in (False, True)] for right in range(-pad, pad + 1)
+        [_axis_slices(right, w, mirror) for mirror in (False, True)]
+        for right in range(-pad, pad + 1)
     ]
     every = slice(None)
     return [
@@ -141,15 +152,41 @@ def _moves(pad: int, h: int, w: int) -> list[list[list[tuple[Slices, Slices]]]]:
     ]
 
 
-def _kept(move: int, size: int, mirror: bool) -> tuple[slice, slice]:
-    """Return which of `size` pixels in a row stay when they move, and where they come to lie.
+def _axis_slices(move: int, size: int, mirror: bool) -> tuple[slice, slice]:
+    """Return the source and the target slice of the visible pixels along one axis.
 
-    >>> _kept(2, 8, False), _kept(-2, 8, True)
+    >>> _axis_slices(2, 8, False), _axis_slices(-2, 8, True)
     ((slice(2, 8, None), slice(0, 6, 1)), (slice(0, 6, None), slice(5, None, -1)))
     """
     places = range(size)[:: -1 if mirror else 1][max(-move, 0) : size - max(move, 0)]
-    stop = places.stop if places.stop >= 0 else None  # -1 would mean the last
+    stop = places.stop if places.stop >= 0 else None  # -1 would mean the last pixel
     return slice(max(move, 0), size - max(-move, 0)), slice(places.start, stop, places.step)
+
+
+def sixteenfold(x: Tensor) -> Tensor:
+    """Return 16 variants of each image of x: (n, c, s, s) as (16 n, c, s, s), in blocks of n.
+
+    The augmentation of OCM. Block 4 g + j holds inner variant j, rotated as a whole by the g-th of
+    0°, 180°, 90°, 270°. The inner variants are the image itself, and the image with its left half,
+    both halves, or its right half rotated by 180° in place.
+
+    >>> sixteenfold(torch.tensor([[[[1, 2], [3, 4]]]]))[:8].flatten(1)[[0, 1, 2, 3, 4]]
+    tensor([[1, 2, 3, 4],
+            [3, 2, 1, 4],
+            [3, 4, 1, 2],
+            [1, 4, 3, 2],
+            [4, 3, 2, 1]])
+    """
+    left, right = x.tensor_split(2, dim=3)
+    turned_left, turned_right = left.flip(2, 3), right.flip(2, 3)
+    halves = (
+        (left, right),
+        (turned_left, right),
+        (turned_left, turned_right),
+        (left, turned_right),
+    )
+    inner = torch.cat([torch.cat(pair, dim=3) for pair in halves])
+    return torch.cat([inner.rot90(quarters, (2, 3)) for quarters in QUARTER_TURNS])
 
 
 def _uniform(

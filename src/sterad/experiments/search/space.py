@@ -4,7 +4,6 @@ import dataclasses
 import itertools
 import json
 import math
-import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +15,7 @@ from sterad.experiments.config import Choice
 from sterad.experiments.search.dimension import Dimension
 from sterad.experiments.toml_file import read_toml
 from sterad.methods import METHODS
-from sterad.validation import build, names_of, unknown
+from sterad.validation import build, hints_of, names_of, unknown
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -116,7 +115,7 @@ def read_space(method: Choice, file: Path | None = None) -> Space:
 def _dimensions(table: Any, fields: type[Any]) -> tuple[Dimension, ...]:
     if not isinstance(table, dict) or not table:
         raise SteradError(f"{table!r} is no table of lists: give lr = [0.01, 0.1], say")
-    hints, known = typing.get_type_hints(fields), names_of(fields)
+    hints, known = hints_of(fields), names_of(fields)
     named = {name.replace("-", "_"): raw for name, raw in table.items()}
     for name in named:
         if name not in known:

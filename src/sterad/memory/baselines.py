@@ -1,0 +1,76 @@
+"""The memories of the two baselines: none for fine-tuning, all samples for joint training.
+
+They are not in the registry of memories, because methods are compared at equal capacity.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sterad.memory.memory import SlotMemory
+from sterad.streams import Batch
+
+
+class NoMemory:
+    """A memory of capacity 0, so that methods without replay need no special case."""
+
+    capacity = 0
+
+    def __len__(self) -> int:
+        return 0
+
+    def update(self, batch: Batch) -> None:
+        """Discard the batch."""
+
+    def sample(self, n: int) -> Batch:
+        """Return an empty batch."""
+        return Batch(torch.empty(0), torch.empty(0, dtype=torch.int64))
+
+    def everything(self, batch_size: int = 500) -> Iterator[Batch]:
+        """Yield no batch."""
+        return iter(())
+
+    def class_counts(self, classes: int) -> Tensor:
+        """Return zeros: (classes,) int64."""
+        return torch.zeros(classes, dtype=torch.int64)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return an empty dictionary."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Do nothing: there is no state."""
+
+
+class Everything(SlotMemory):
+    """All samples in the order in which they came; `capacity` is the space allocated so far.
+
+    The capacity doubles when it is used up, so that a sample is copied about once on average.
+    """
+
+    def __init__(self, rng: torch.Generator, capacity: int = 1024) -> None:
+        """Allocate space for the first samples; `rng` draws the samples."""
+        super().__init__(capacity, rng)
+
+    def __len__(self) -> int:
+        return self.seen
+
+    def update(self, batch: Batch) -> None:
+        """Store each sample of `batch`."""
+        if not len(batch):
+            return
+        self._columns.admit(batch)
+        while self.capacity < self.seen + len(batch):
+            self.capacity *= 2
+        if self.capacity > self._columns.capacity:
+            self._columns.grow(self.capacity)
+        self._columns.write(batch, {self.seen + at: at for at in range(len(batch))})
+        self.seen += len(batch)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore the state that `state_dict` returned, with the saved capacity."""
+        if "capacity" in state:
+            self.capacity = self._columns.capacity = state["capacity"]
+        super().load_state_dict(state)

@@ -1,0 +1,198 @@
+"""Crops and flips against kornia, rotations against numpy, and the distribution of parameters."""
+
+import kornia
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from sterad.views.geometry import (
+    FOLD,
+    Boxes,
+    draw_boxes,
+    draw_offsets,
+    flip,
+    interpolation,
+    mirrored_crop,
+    padded_crop,
+    resized_crop,
+    sixteenfold,
+)
+
+
+def rng(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def corners(boxes: Boxes) -> Tensor:
+    """Return the corners (x, y) in the format of kornia: clockwise from the top left, inclusive."""
+    right, bottom = boxes.left + boxes.width - 1, boxes.top + boxes.height - 1
+    points = [(boxes.left, boxes.top), (right, boxes.top), (right, bottom), (boxes.left, bottom)]
+    return torch.stack([torch.stack(point, dim=1) for point in points], dim=1).double()
+
+
+@pytest.mark.parametrize("side", [8, 28, 32, 64])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_resized_crop_matches_kornia(side: int, channels: int) -> None:
+    x = torch.rand(12, channels, side, side, generator=rng(1))
+    boxes = draw_boxes(12, side, side, rng(2))
+    theirs = kornia.geometry.transform.crop_and_resize(
+        x.double(), corners(boxes), (side, side), mode="bilinear", align_corners=True
+    )
+    ours = resized_crop(x, boxes)
+    assert ours.dtype == torch.float32
+    assert (ours - theirs).abs().max() < 1e-6
+
+
+def test_resized_crop_of_oblong_images_matches_kornia() -> None:
+    x = torch.rand(9, 3, 12, 20, generator=rng(1))
+    boxes = draw_boxes(9, 12, 20, rng(2))
+    theirs = kornia.geometry.transform.crop_and_resize(x.double(), corners(boxes), (12, 20))
+    assert (resized_crop(x, boxes) - theirs).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_mirrored_boxes_are_flipped_crops(channels_last: bool) -> None:
+    x, chosen = torch.rand(12, 3, 16, 20, generator=rng(1)), torch.arange(12) % 3 == 0
+    x = x.contiguous(memory_format=torch.channels_last) if channels_last else x
+    boxes = draw_boxes(12, 16, 20, rng(2))
+    flipped = flip(resized_crop(x, boxes), chosen)
+    assert (resized_crop(x, boxes, chosen) - flipped).abs().max() < 1e-6
+
+
+def test_resized_crop_of_the_whole_image_is_the_image() -> None:
+    x = torch.rand(2, 3, 32, 32, generator=rng())
+    none, all_ = torch.zeros(2, dtype=torch.long), torch.full((2,), 32)
+    assert torch.equal(resized_crop(x, Boxes(none, none, all_, all_)), x)
+
+
+def test_interpolation_weighs_at_most_two_neighbors() -> None:
+    weights = interpolation(torch.tensor([3, 0]), torch.tensor([7, 7]), 8, torch.float32)
+    assert torch.allclose(weights.sum(2), torch.ones(2, 8))
+    assert int((weights > 0).sum(2).max()) <= 2
+    assert torch.equal(weights[1], torch.eye(8))
+    assert weights[0, 0, 3] == 1
+    assert weights[0, -1, 7] == 1
+
+
+def test_boxes_lie_inside_and_follow_area_and_aspect() -> None:
+    n, side = 20_000, 256
+    boxes = draw_boxes(n, side, side, rng())
+    assert boxes.top.dtype == torch.int64
+    assert int(boxes.top.min()) == 0
+    assert int(boxes.left.min()) == 0
+    assert int((boxes.top + boxes.height).max()) == side
+    assert int((boxes.left + boxes.width).max()) == side
+    area = (boxes.height * boxes.width).double() / side**2
+    aspect = boxes.width.double() / boxes.height
+    assert 0.19 < float(area.min()) < 0.22
+    assert float(area.max()) > 0.97
+    # Below 3/4 every aspect fits, so there the area is uniform.
+    small = area[area < 0.75]
+    assert float(small.mean()) == pytest.approx(0.475, abs=0.01)
+    assert float(aspect.min()) == pytest.approx(3 / 4, abs=0.02)
+    assert float(aspect.max()) == pytest.approx(4 / 3, abs=0.02)
+    assert float(aspect.log().mean()) == pytest.approx(0, abs=0.01)
+    upper = aspect[area < 0.75].log() > 0.5 * torch.tensor(4 / 3).log()
+    assert float(upper.double().mean()) == pytest.approx(0.25, abs=0.02)
+
+
+def test_box_positions_are_uniform() -> None:
+    boxes = draw_boxes(20_000, 8, 8, rng())
+    room = 8 - boxes.height
+    assert bool((boxes.top <= room).all())
+    for free in range(1, 5):
+        starts = torch.bincount(boxes.top[room == free], minlength=free + 1).double()
+        assert torch.allclose(
+            starts / starts.sum(), torch.full((free + 1,), 1 / (free + 1)).double(), atol=0.03
+        )
+
+
+def test_the_whole_image_is_a_possible_box() -> None:
+    boxes = draw_boxes(2_000, 8, 8, rng())
+    assert bool(((boxes.height == 8) & (boxes.width == 8)).any())
+
+
+def test_a_box_that_never_fits_is_the_largest_in_the_center() -> None:
+    # All areas are 1, so only a width that rounds to 10 fits, and 10 x 40 is far from 4/3.
+    boxes = draw_boxes(5, 40, 10, rng(), min_area=1.0)
+    assert boxes.width.tolist() == [10] * 5
+    assert boxes.height.tolist() == [13] * 5
+    assert boxes.left.tolist() == [0] * 5
+    assert boxes.top.tolist() == [13] * 5
+
+
+@pytest.mark.parametrize("side", [8, 28, 32, 64])
+def test_padded_crop_is_a_slice_of_the_padded_image(side: int) -> None:
+    x = torch.rand(20, 3, side, side, generator=rng(1))
+    offsets = draw_offsets(20, 4, rng(2))
+    padded = torch.zeros(20, 3, side + 8, side + 8)
+    padded[:, :, 4:-4, 4:-4] = x
+    ours = padded_crop(x, offsets, 4)
+    for i, (down, right) in enumerate(offsets.tolist()):
+        assert torch.equal(ours[i], padded[i, :, down : down + side, right : right + side])
+
+
+@pytest.mark.parametrize("side", [8, 28, 32])
+def test_mirrored_crop_equals_crop_then_flip(side: int) -> None:
+    x, offsets = torch.rand(100, 3, side, side, generator=rng(1)), draw_offsets(100, 4, rng(2))
+    chosen, kept = torch.rand(100, generator=rng(3)) < 0.5, x.clone()
+    wanted = flip(padded_crop(x, offsets, 4), chosen)
+    last = x.to(memory_format=torch.channels_last)  # contiguous: numpy; channels last: torch
+    for given in (x, last):
+        assert torch.equal(mirrored_crop(given, offsets, 4, chosen), wanted)
+        assert torch.equal(given, kept)
+
+
+def test_offsets_are_uniform_and_differ_within_a_batch() -> None:
+    offsets = draw_offsets(9_000, 4, rng())
+    for axis in (0, 1):
+        share = torch.bincount(offsets[:, axis], minlength=9).double() / 9_000
+        assert torch.allclose(share, torch.full((9,), 1 / 9).double(), atol=0.02)
+    assert len({tuple(pair) for pair in draw_offsets(74, 4, rng()).tolist()}) > 20
+
+
+def test_an_empty_batch_stays_empty() -> None:
+    x = torch.rand(0, 3, 8, 8)
+    assert resized_crop(x, draw_boxes(0, 8, 8, rng())).shape == x.shape
+    assert padded_crop(x, draw_offsets(0, 2, rng()), 2).shape == x.shape
+
+
+@pytest.mark.parametrize("side", [8, 28, 32, 64])
+def test_flip_matches_kornia_and_changes_only_the_chosen(side: int) -> None:
+    x = torch.rand(4, 3, side, side, generator=torch.Generator().manual_seed(0))
+    flipped = flip(x, torch.tensor([True, False, True, False]))
+    assert torch.equal(flipped[::2], kornia.geometry.transform.hflip(x[::2]))
+    assert torch.equal(flipped[1::2], x[1::2])
+
+
+def reference(
+    image: np.ndarray[tuple[int, ...], np.dtype[np.float32]], g: int, j: int
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    out, half = image.copy(), image.shape[2] // 2 + image.shape[2] % 2
+    if j in (1, 2):
+        out[:, :, :half] = out[:, ::-1, :half][:, :, ::-1]
+    if j in (2, 3):
+        out[:, :, half:] = out[:, ::-1, half:][:, :, ::-1]
+    return np.rot90(out, (0, 2, 1, 3)[g], axes=(1, 2))
+
+
+@pytest.mark.parametrize("side", [7, 8])
+def test_sixteenfold_matches_numpy_block_by_block(side: int) -> None:
+    x = torch.rand(3, 2, side, side, generator=torch.Generator().manual_seed(0))
+    kept = x.clone()
+    shown = sixteenfold(x)
+    assert shown.shape == (FOLD * 3, 2, side, side)
+    for g in range(4):
+        for j in range(4):
+            for i in range(3):
+                expected = reference(x[i].numpy(), g, j)
+                assert np.array_equal(shown[(4 * g + j) * 3 + i].numpy(), expected)
+    assert torch.equal(x, kept)
+
+
+def test_no_two_variants_are_the_same_and_each_has_the_same_pixels() -> None:
+    x = torch.rand(1, 1, 6, 6, generator=torch.Generator().manual_seed(1))
+    rows = sixteenfold(x).flatten(1)
+    assert len(rows.unique(dim=0)) == FOLD
+    assert torch.equal(rows.sort(dim=1).values, x.flatten(1).sort(dim=1).values.expand(FOLD, -1))
