@@ -51,7 +51,7 @@ def files(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--memory", "0"], "memory 0 keeps nothing"),
+        (["--memory", "0"], "memory 0 stores no samples"),
         (
             ["--memory", "-3"],
             "sterad: --memory -3 is out of range: give an integer from 0 to 1,000,000,000",

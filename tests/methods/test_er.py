@@ -114,7 +114,7 @@ def test_bad_numbers_are_refused_in_words() -> None:
     told = "memory_batch 0 is out of range: give an integer from 1 to 100,000$"
     with pytest.raises(SteradError, match=told):
         learner(memory_batch=0)
-    with pytest.raises(SteradError, match="memory 0 keeps nothing"):
+    with pytest.raises(SteradError, match="memory 0 stores no samples"):
         learner(memory=0)
 
 
