@@ -80,6 +80,6 @@ def test_how_many_trials(plan: Plans) -> None:
         SteradError, match=r"^seed -1 is out of range: give an integer from 0 to 4,294,967,295$"
     ):
         plan(seeds=(-1,))
-    many = ", ".join(str(n) for n in range(400))
+    many = ", ".join(str(n / 500) for n in range(1, 401))
     with pytest.raises(SteradError, match="the grid has 160000 points"):
         plan(f"[finetune]\nlr = [{many}]\nmomentum = [{many}]", sampler="grid")

@@ -29,8 +29,8 @@ def test_every_point_once(plan: Plans, kind: Kind) -> None:
 
 
 def test_tpe_goes_where_it_is_good(plan: Plans) -> None:
-    values = ", ".join(str(n / 10) for n in range(1, 101))
-    made = plan(f"[finetune]\nlr = {{ low = 0, high = 10 }}\nmomentum = [{values}]")
+    values = ", ".join(str(n / 100) for n in range(100))
+    made = plan(f"[finetune]\nlr = {{ low = 0.001, high = 10 }}\nmomentum = [{values}]")
     points = drawn(made, "tpe", 60)
     distances = [abs(lr - 3) + abs(momentum - 0.5) for lr, momentum in points]
     assert sum(distances[40:]) / 20 < 0.7 * sum(distances[:10]) / 10
