@@ -59,11 +59,12 @@ SMALL = {
     "sterad bench --precision float32": f"+ {BENCH}",
     "sterad bench --json bench.json": f"+ {BENCH}",
     "python benchmarks/peers.py": "python -m py_compile benchmarks/peers.py",
+    "python benchmarks/control.py cifar100 16": "python benchmarks/control.py synthetic 8",
     **{
         f"sterad study studies/{name}.toml --out runs/{name}": "+ --dry-run"
         for name in (
             *("digits", "box-cifar10", "box-cifar100", "ablation-directions"),
-            *("ablation-concentration", "ablation-views"),
+            *("ablation-concentration", "ablation-views", "full-cifar100"),
         )
     },
 }
