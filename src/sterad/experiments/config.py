@@ -185,7 +185,7 @@ def earlier_versions(config: RunConfig, out: Path) -> list[str]:
             other = json.loads((folder / "config.json").read_text())["config"]
             digests = other.pop("digests", {})
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            continue  # whoever reads that run says what is wrong with it
+            continue  # reading that run reports what is wrong with it
         changed = changed_digests(dict(config.digests), digests)
         if changed and other == {k: v for k, v in mine.items() if k != "digests"}:
             kinds.update(changed)
