@@ -21,7 +21,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sterad.errors import SteradError
 from sterad.losses.logit_replay import logit_replay_loss
 from sterad.methods.learner import METHODS
 from sterad.methods.replay import Replay, ReplayConfig
@@ -51,13 +50,6 @@ class DERpp(Replay):
     config: DERppConfig
     before: Tensor
     """Logits of the stream batch before the step on it: (n, outputs)."""
-
-    def check_numbers(self) -> None:
-        """Refuse weights below zero, which would reward drifting and forgetting."""
-        super().check_numbers()
-        for name, weight in (("alpha", self.config.alpha), ("beta", self.config.beta)):
-            if not weight >= 0:
-                raise SteradError(f"{name} {weight} is not a weight: give 0 or more")
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean losses of the stream and, once there is a memory, of two draws."""
