@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sterad.experiments.checkpoint_schedule import CheckpointSchedule
 from sterad.experiments.config import RunConfig
-from sterad.experiments.pace import Pace
 from sterad.experiments.run import run
 
 LIMIT = 0.01
@@ -46,15 +46,15 @@ def main() -> int:
 
 def watch(costs: list[float]) -> None:
     """Let each checkpoint of this process note its seconds."""
-    plain = Pace.writing
+    plain = CheckpointSchedule.writing
 
     @contextmanager
-    def writing(pace: Pace) -> Iterator[None]:
+    def writing(pace: CheckpointSchedule) -> Iterator[None]:
         with plain(pace):
             yield
         costs.append(pace.cost)
 
-    Pace.writing = writing  # type: ignore[method-assign]
+    CheckpointSchedule.writing = writing  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def times(threads: int, contender: Contender) -> list[float]:
 
 
 def share(threads: int, contender: Contender, first: Contender) -> float:
-    """Return the time of the first over that of a contender, in turns that are neighbours."""
+    """Return the time of the first over that of a contender, in turns that are neighbors."""
     pairs = zip(times(threads, contender), times(threads, first), strict=True)
     return statistics.median(mine / time for time, mine in pairs)
 

@@ -21,7 +21,7 @@ from sterad.streams import STREAMS, Clear, Stream
 ORDER_LIMIT = 2.0
 """Seconds for the order of a million images."""
 BATCH_LIMIT = 0.2
-"""Milliseconds for a batch of ten images of 32x32 pixels in colour."""
+"""Milliseconds for a batch of ten images of 32x32 pixels in color."""
 
 
 def main(images: int = 1_000_000) -> int:

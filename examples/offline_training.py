@@ -18,7 +18,7 @@ labels = torch.from_numpy(digits.train_labels)
 
 rng = torch.Generator().manual_seed(0)
 network = build_network("resnet18", digits.input_shape, 8, "mlp", DIMENSION, rng)
-optimiser = torch.optim.Adam(network.parameters(), lr=1e-3)
+optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
 log_density = kernel(AngularGaussian, AngularGaussian.concentration_of(0.1), DIMENSION)
 
 for epoch in range(EPOCHS):
@@ -26,9 +26,9 @@ for epoch in range(EPOCHS):
     for chosen in torch.randperm(len(images), generator=rng).split(BATCH):
         z = network(images[chosen], unit=True)  # class c is pulled to the c-th basis vector
         loss = posterior_loss(z, labels[chosen], log_density, reduction="mean")
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     network.eval()
     with torch.no_grad():
         nearest = network(test_images, unit=True)[:, : digits.classes].argmax(dim=1)

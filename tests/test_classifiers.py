@@ -12,8 +12,8 @@ def cloud(n: int = 300, d: int = 5, seed: int = 0) -> tuple[Tensor, Tensor]:
     """Return unit rows around one direction a class, with the classes 2, 3, 5 and 11."""
     rng = torch.Generator().manual_seed(seed)
     labels = torch.tensor([2, 3, 5, 11])[torch.randint(4, (n,), generator=rng)]
-    centres = torch.randn(12, d, generator=rng)
-    return F.normalize(centres[labels] + torch.randn(n, d, generator=rng)), labels
+    centers = torch.randn(12, d, generator=rng)
+    return F.normalize(centers[labels] + torch.randn(n, d, generator=rng)), labels
 
 
 def answers(fitted: NearestMean, features: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ def equal(first: OnlineClassifier, second: OnlineClassifier, x: Any = X) -> bool
     return np.array_equal(first.predict_proba(x), second.predict_proba(x))
 
 
-def in_colour(x: Array) -> Array:
+def in_color(x: Array) -> Array:
     return np.stack([x, x // 2, 255 - x], axis=1)
 
 
@@ -49,16 +49,16 @@ FORMS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_the_same_images_is_learnt_alike(form: str) -> None:
+def test_every_form_of_the_same_images_is_learned_alike(form: str) -> None:
     other = small().partial_fit(FORMS[form], Y)
     assert equal(other, fitted())
     assert np.array_equal(other.predict_proba(FORMS[form]), other.predict_proba(X))
 
 
 def test_channels_may_come_first_or_last() -> None:
-    first = small().partial_fit(in_colour(X), Y)
-    last = small().partial_fit(np.moveaxis(in_colour(X), 1, 3) / 255, Y)
-    assert np.array_equal(first.predict_proba(in_colour(X)), last.predict_proba(in_colour(X)))
+    first = small().partial_fit(in_color(X), Y)
+    last = small().partial_fit(np.moveaxis(in_color(X), 1, 3) / 255, Y)
+    assert np.array_equal(first.predict_proba(in_color(X)), last.predict_proba(in_color(X)))
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, torch.float64])
@@ -89,7 +89,7 @@ def test_labels_of_any_kind_come_back(kind: str) -> None:
     assert feed.classes_.tolist() == list(dict.fromkeys(np.asarray(names).tolist()))
     assert set(feed.predict(X).tolist()) <= set(feed.classes_.tolist())
     assert feed.score(X, labels) == np.mean(feed.predict(X) == np.asarray(labels))
-    if len(feed.classes_) == 3:  # indices, not names, are what is learnt
+    if len(feed.classes_) == 3:  # indices, not names, are what is learned
         assert equal(feed, fitted())
 
 
@@ -142,7 +142,7 @@ def test_score_is_the_share_of_right_answers() -> None:
     feed = fitted()
     right = feed.predict(X) == Y
     assert feed.score(X, Y) == right.mean()
-    assert feed.score(X, Y + 100) == 0, "labels never seen are wrong and not learnt"
+    assert feed.score(X, Y + 100) == 0, "labels never seen are wrong and not learned"
     assert feed.classes_.tolist() == [0, 1, 2]
 
 

@@ -52,7 +52,7 @@ BAD: dict[str, tuple[Any, Any, str]] = {
     "words": ("images", Y, "give uint8"),
     "ragged": ([[1.0], [1.0, 2.0]], [0, 1], "converted to one array .*: give all of them the same"),
     "larger": (np.zeros((24, 16, 16)), Y, r"shape \(1, 16, 16\) and .* built for \(1, 8, 8\)"),
-    "in colour": (np.zeros((24, 3, 8, 8)), Y, r"shape \(3, 8, 8\) and .* one number of channels"),
+    "in color": (np.zeros((24, 3, 8, 8)), Y, r"shape \(3, 8, 8\) and .* one number of channels"),
     "five channels": (np.zeros((24, 5, 8, 8)), Y, r"shape \(24, 5, 8, 8\): give square images"),
     "features": (np.zeros((24, 64)), Y, r"shape \(64,\) and .* built for \(1, 8, 8\)"),
     "one image": (X[0].astype(float), Y[:1], "8 images and 1 labels: give one label an image"),
@@ -81,7 +81,7 @@ def test_bad_input_is_told_and_leaves_no_trace(name: str) -> None:
     assert equal(feed.partial_fit(X[:5], [8] * 5), twin.partial_fit(X[:5], [8] * 5))
 
 
-@pytest.mark.parametrize("name", ["NaN", "not scaled", "larger", "in colour", "features"])
+@pytest.mark.parametrize("name", ["NaN", "not scaled", "larger", "in color", "features"])
 def test_bad_questions_are_told(name: str) -> None:
     x, _, told = BAD[name]
     feed, twin = fitted(), fitted()
@@ -97,7 +97,7 @@ def test_a_bad_beginning_leaves_everything_open(method: str, y: Any) -> None:
     feed = small(method)
     with pytest.raises(SteradError):
         feed.partial_fit(np.zeros((24, 16, 16)), y)
-    with pytest.raises(SteradError, match="nothing has been learnt yet: call partial_fit first"):
+    with pytest.raises(SteradError, match="nothing has been learned yet: call partial_fit first"):
         feed.predict(X)
     assert feed.classes_.tolist() == []
     assert equal(feed.partial_fit(X, Y), fitted(method))
@@ -112,7 +112,7 @@ def test_questions_before_the_first_lesson(tmp_path: Path) -> None:
         lambda: feed.save(tmp_path / "feed.sterad"),
     ]
     for call in calls:
-        with pytest.raises(SteradError, match="nothing has been learnt yet: call partial_fit"):
+        with pytest.raises(SteradError, match="nothing has been learned yet: call partial_fit"):
             call()
     assert list(tmp_path.iterdir()) == []
 
@@ -186,7 +186,7 @@ def test_files_that_are_not_what_save_wrote(tmp_path: Path) -> None:
     save_checkpoint(file, "agd-fd-digits-clear-s0", {"step": 1})
     with pytest.raises(SteradError, match="belongs to 'agd-fd-digits-clear-s0'"):
         OnlineClassifier.load(file)
-    save_checkpoint(file, "OnlineClassifier", {"choices": {"colour": 1}, "fields": {}})
+    save_checkpoint(file, "OnlineClassifier", {"choices": {"color": 1}, "fields": {}})
     with pytest.raises(SteradError, match=r"does not fit this sterad .*: load it with the sterad"):
         OnlineClassifier.load(file)
     torch.save(Evil(tmp_path / "made-by-evil"), file)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from sterad.seeds import derive, generator, lent, numpy_generator
+from sterad.seeds import derive, generator, numpy_generator, use_generator
 
 
 def test_derived_seeds_do_not_collide_and_fit_63_bits() -> None:
@@ -47,13 +47,13 @@ def test_generators_leave_the_global_ones_alone() -> None:
     assert str(np.random.get_state()) == numpy_state
 
 
-def test_a_lent_generator_initialises_layers_and_moves_on() -> None:
+def test_a_lent_generator_initializes_layers_and_moves_on() -> None:
     rng, before = generator(0, "network"), torch.random.get_rng_state()
-    with lent(rng):
+    with use_generator(rng):
         first = nn.Linear(3, 3)
-    with lent(rng):
+    with use_generator(rng):
         second = nn.Linear(3, 3)
-    with lent(generator(0, "network")):
+    with use_generator(generator(0, "network")):
         again = nn.Linear(3, 3)
     assert torch.equal(first.weight, again.weight)
     assert not torch.equal(first.weight, second.weight)
@@ -61,7 +61,7 @@ def test_a_lent_generator_initialises_layers_and_moves_on() -> None:
 
 
 def test_what_is_drawn_while_lent_is_what_the_generator_would_draw() -> None:
-    with lent(rng := generator(0, "x")):
+    with use_generator(rng := generator(0, "x")):
         drawn = torch.rand(5)
     plain = generator(0, "x")
     assert torch.equal(drawn, torch.rand(5, generator=plain))
@@ -70,6 +70,6 @@ def test_what_is_drawn_while_lent_is_what_the_generator_would_draw() -> None:
 
 def test_the_global_generator_comes_back_even_after_an_error() -> None:
     before = torch.random.get_rng_state()
-    with pytest.raises(RuntimeError), lent(generator(0, "x")):
+    with pytest.raises(RuntimeError), use_generator(generator(0, "x")):
         torch.rand(5) @ torch.rand(4)
     assert torch.equal(torch.random.get_rng_state(), before)

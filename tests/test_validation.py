@@ -31,7 +31,7 @@ class Options:
     lr: Positive = 0.1
     head: str = "mlp"
     flip: bool = False
-    optimiser: Literal["adam", "sgd"] = "adam"
+    optimizer: Literal["adam", "sgd"] = "adam"
     width: int | None = None
     order: tuple[int, ...] | None = None
     scale: int | str = 1
@@ -44,7 +44,7 @@ class Options:
 
 
 def test_right_values_are_taken_as_they_are() -> None:
-    values = {"views": 1, "lr": 0.5, "head": "none", "flip": True, "optimiser": "sgd", "width": 3}
+    values = {"views": 1, "lr": 0.5, "head": "none", "flip": True, "optimizer": "sgd", "width": 3}
     assert build(Options, values) == Options(1, 0.5, "none", True, "sgd", 3)
     assert build(Options, {}) == Options()
 
@@ -100,8 +100,8 @@ def test_values_take_the_type_of_their_field(value: Any, hint: Any, expected: An
         ("width", -(2**99), "width with 100 bits is out of range: give an integer"),
         ("flip", 1, "flip 1 is of type int: give true or false"),
         ("head", ["mlp"], "head ['mlp'] is of type list: give text"),
-        ("optimiser", "lion", "optimiser 'lion' is unknown: choose adam or sgd"),
-        ("optimiser", None, "optimiser None is unknown: choose adam or sgd"),
+        ("optimizer", "lion", "optimizer 'lion' is unknown: choose adam or sgd"),
+        ("optimizer", None, "optimizer None is unknown: choose adam or sgd"),
         ("channels", 2, "channels 2 is unknown: choose 1 or 3"),
         ("width", 2.5, "width 2.5 is of type float: give an integer"),
         ("order", [1, "a"], "order 'a' is of type str: give an integer"),
@@ -227,7 +227,7 @@ def test_words_that_are_no_value_are_told(text: str, hint: Any, told: str) -> No
         ("mem-size", "memory"),
         ("buffer_size", "memory"),
         ("num_tasks", "tasks"),
-        ("optimizer", "optimiser"),
+        ("optimizer", "optimizer"),
         ("write", "save_tuned"),
         ("lr", "lr"),
     ],

@@ -29,7 +29,7 @@ from sterad.engine.execution import Execution
 from sterad.methods import METHODS, Problem, build_learner
 from sterad.streams import Iid
 
-VALUES = {"er": {"recipe": "partial", **SGD}, "agd-fd": {}}
+VALUES = {"er": {"augmentation": "partial", **SGD}, "agd-fd": {}}
 
 
 def ready(name: str) -> Callable[[int], tuple[float, float]]:

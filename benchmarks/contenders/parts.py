@@ -24,7 +24,7 @@ def ready(name: str) -> Callable[[int], tuple[float, float]]:
     """Fill the memory and return the loop."""
     encoder, width = ENCODERS[name]
     net = build_network(encoder, SHAPE, width, "mlp", PROJECTION, generator(0, "network"))
-    optimiser = torch.optim.Adam(net.parameters(), lr=LR)
+    optimizer = torch.optim.Adam(net.parameters(), lr=LR)
     view = nn.Sequential(
         K.RandomResizedCrop(SHAPE[1:], scale=(0.2, 1.0)),
         K.RandomHorizontalFlip(),
@@ -39,9 +39,9 @@ def ready(name: str) -> Callable[[int], tuple[float, float]]:
         shown = [*(view(x) for _ in range(VIEWS)), x]
         z = normalize(torch.cat([net(one) for one in shown]))
         loss = series_loss(z, y.repeat(len(shown)), VARIANCE)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         rehearsal.keep(*batch)
 
     return lambda steps: seconds(lambda: [step() for _ in range(steps)])

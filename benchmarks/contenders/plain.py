@@ -66,15 +66,15 @@ def augment(x: Tensor) -> Tensor:
 def ready(name: str) -> Callable[[int], tuple[float, float]]:
     """Fill the memory and return the loop."""
     net, rehearsal = network(name), Rehearsal()
-    optimiser = torch.optim.SGD(net.parameters(), **SGD)
+    optimizer = torch.optim.SGD(net.parameters(), **SGD)
 
     def step() -> None:
         batch = rehearsal.batch()
         x, y = rehearsal.joined(*batch)
         loss = F.cross_entropy(net(augment(x)), y)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         rehearsal.keep(*batch)
 
     return lambda steps: seconds(lambda: [step() for _ in range(steps)])

@@ -16,7 +16,7 @@ from sterad.registry import Registry
 
 
 class Classifier(Protocol):
-    """What is fitted to labelled features and then scores others."""
+    """What is fitted to labeled features and then scores others."""
 
     @property
     def labels(self) -> Tensor:
@@ -88,23 +88,23 @@ class LinearProbe:
 
     @classmethod
     def fit(cls, batches: Iterable[tuple[Tensor, Tensor]]) -> "LinearProbe":
-        """Minimise mean cross-entropy + 1e-4 |W|² by L-BFGS from zero, which has no randomness."""
+        """Minimize mean cross-entropy + 1e-4 |W|² by L-BFGS from zero, which has no randomness."""
         features, labels, row = _gathered(batches)
         # Clones, because autograd refuses tensors that were made in inference mode.
         features, row = features.clone(), row.clone()
         weight = features.new_zeros(len(labels), features.shape[1], requires_grad=True)
         bias = features.new_zeros(len(labels), requires_grad=True)
-        optimiser = torch.optim.LBFGS(
+        optimizer = torch.optim.LBFGS(
             [weight, bias], max_iter=200, tolerance_grad=1e-7, line_search_fn="strong_wolfe"
         )
 
         def closure() -> Tensor:
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss = F.cross_entropy(features @ weight.T + bias, row) + 1e-4 * weight.square().sum()
             loss.backward()
             return loss
 
-        optimiser.step(closure)
+        optimizer.step(closure)
         return cls(weight.detach().float(), bias.detach().float(), labels)
 
 

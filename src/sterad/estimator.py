@@ -170,7 +170,7 @@ class OnlineClassifier:
 
     def _fitted(self) -> Learner:
         if self._learner is None:
-            raise SteradError("nothing has been learnt yet: call partial_fit first")
+            raise SteradError("nothing has been learned yet: call partial_fit first")
         return self._learner
 
     def _pairs(self, x: Arrays, y: Arrays) -> tuple[npt.NDArray[Any], list[int | str]]:

@@ -6,10 +6,10 @@ from typing import Any
 from sterad.errors import SteradError
 
 
-def needed(module: str, extra: str) -> Any:
+def require_extra(module: str, extra: str) -> Any:
     """Return an optional module, or say which extra of the package brings it.
 
-    >>> needed("json", "ray").dumps([1])
+    >>> require_extra("json", "ray").dumps([1])
     '[1]'
     """
     try:

@@ -29,10 +29,10 @@ def numpy_generator(seed: int, purpose: str) -> np.random.Generator:
 
 
 @contextmanager
-def lent(rng: torch.Generator) -> Iterator[None]:
+def use_generator(rng: torch.Generator) -> Iterator[None]:
     """Lend `rng` to code that can only read torch's global generator, then put that one back.
 
-    torch's layers initialise themselves from the global generator; inside this block they draw from
+    torch's layers initialize themselves from the global generator; inside this block they draw from
     `rng` instead, and the global one is left as it was found.
     """
     with torch.random.fork_rng(devices=[]):

@@ -60,12 +60,17 @@ ADVANCED = {"advanced": True}
 """Metadata of fields that the command line shows with --help-all only."""
 
 ALIASES = {
+    "answers_by": "predict_with",
     "buffer_size": "memory",
+    "least_lr": "min_lr",
     "mem_size": "memory",
     "memory_size": "memory",
     "n_tasks": "tasks",
     "num_tasks": "tasks",
-    "optimizer": "optimiser",
+    "optimiser": "optimizer",
+    "second_moment": "beta2",
+    "recipe": "augmentation",
+    "sink": "logger",
     "write": "save_tuned",
 }
 """Other names of fields, on the command line and in files."""

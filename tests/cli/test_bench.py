@@ -23,7 +23,7 @@ def test_it_prints_ratios_and_writes_every_number(
     (step,) = found["steps"]
     assert (step["method"], step["learning_images"]) == ("er", 74)
     assert step["ratio"]["median"] > 0
-    assert {"views", "loss", "memory", "optimiser"} < set(found["stages"])
+    assert {"views", "loss", "memory", "optimizer"} < set(found["stages"])
 
 
 def test_nothing_to_time_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,13 +21,13 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_list_says_size_classes_licence_and_source(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_says_size_classes_license_and_source(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     said = capsys.readouterr().out
     for words in (
         "cifar100\n",
         "100 classes, 50,000 training and 10,000 test images of 3x32x32, 169 MB to fetch",
-        "licence: CC BY-SA 4.0",
+        "license: CC BY-SA 4.0",
         "from https://www.cs.toronto.edu/~kriz/cifar.html",
         "digits\n",
     ):

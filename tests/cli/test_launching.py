@@ -103,11 +103,11 @@ def test_a_launcher_from_a_plugin(tmp_path: Path) -> None:
     assert vars(asked(words).component("launcher")) == {"speed": 9}
 
 
-def test_a_study_with_a_sink(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_with_a_logger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "small.toml").write_text(STUDY)
     words = ["study", str(tmp_path / "small.toml"), "--out", str(tmp_path / "runs")]
-    assert main([*words, "--sink", "tensorbord"]) == 2
+    assert main([*words, "--logger", "tensorbord"]) == 2
     assert "did you mean 'tensorboard'" in capsys.readouterr().err
-    assert main([*words, "--threads", "1", "--sink", "tensorboard"]) == 0
+    assert main([*words, "--threads", "1", "--logger", "tensorboard"]) == 0
     assert list(tmp_path.glob("runs/*/tensorboard/events.*"))
     assert "finetune" in capsys.readouterr().out

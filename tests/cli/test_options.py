@@ -13,7 +13,7 @@ from sterad.cli.options import Words, positional, read, sort_words, unknown_opti
 from sterad.cli.train import OutputOptions
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
-from sterad.experiments.config import Protocol, RunConfig
+from sterad.experiments.config import RunConfig, RunSettings
 from sterad.validation import ADVANCED, Count, Positive, Seed
 
 HINTS: dict[str, Any] = {
@@ -23,7 +23,7 @@ HINTS: dict[str, Any] = {
     "compile": bool | None,
     "seeds": tuple[Seed, ...],
     "order": tuple[int, ...] | None,
-    "sink": tuple[str, ...],
+    "logger": tuple[str, ...],
     "out": Path,
 }
 
@@ -79,8 +79,8 @@ def taken(*words: str) -> Words:
         (["--seeds", "1", "2", "er", "3"], {"seeds": ["1", "2"]}, ["er", "3"]),
         (["--seeds", "1", "--seeds=2"], {"seeds": ["1", "2"]}, []),
         (["--order", "1", "0", "--seed", "3"], {"order": ["1", "0"], "seed": ["3"]}, []),
-        (["--sink", "a", "er", "--sink", "b"], {"sink": ["a", "b"]}, ["er"]),
-        (["--sink", "a", "1"], {"sink": ["a"]}, ["1"]),
+        (["--logger", "a", "er", "--logger", "b"], {"logger": ["a", "b"]}, ["er"]),
+        (["--logger", "a", "1"], {"logger": ["a"]}, ["1"]),
     ],
 )
 def test_words_are_sorted(
@@ -245,7 +245,7 @@ def test_what_stands_for_a_value(hint: Any, shown: str) -> None:
 
 
 def asked(*words: str) -> Request:
-    own = {"Run": (Protocol, OutputOptions), "Execution": (Execution,)}
+    own = {"Run": (RunSettings, OutputOptions), "Execution": (Execution,)}
     return request(words, "sterad train", "", "method", ("dataset", "stream"), own)
 
 
@@ -267,7 +267,7 @@ def test_values_of_a_file_stand_below_those_of_the_command_line(tmp_path: Path) 
     config = made.config()
     assert config.method.name == "er"
     assert (config.method.fields.lr, config.method.fields.memory_batch) == (0.25, 7)
-    assert config.protocol.memory == 9
+    assert config.settings.memory == 9
     assert made.take(OutputOptions).out == Path("there")
     assert asked("scr", "--config", str(file)).chosen["method"] == "scr"
     for text, told in (
@@ -355,8 +355,8 @@ def test_every_command_has_help(words: list[str], capsys: pytest.CaptureFixture[
 def test_a_config_file_may_name_tuned_values(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('tuned = "digits"\nmemory = 7\n')
-    own = {"Run": (Protocol, OutputOptions), "Execution": (Execution,)}
+    own = {"Run": (RunSettings, OutputOptions), "Execution": (Execution,)}
     words = ["er-ace", "--config", str(file)]
     config = request(words, "sterad train", "", "method", ("dataset", "stream"), own).config()
-    assert (config.method.fields.clip, config.protocol.memory) == (20.0, 7)
+    assert (config.method.fields.clip, config.settings.memory) == (20.0, 7)
     assert RunConfig.of(method="er-ace").method.fields.clip is None

@@ -154,7 +154,7 @@ def write_image(path: Path, image: Images, **options: Any) -> None:
 
 @pytest.fixture
 def make_tiny(tmp_path: Path) -> Callable[..., Path]:
-    """Return a maker of a small Tiny ImageNet; the second image of a class is grey."""
+    """Return a maker of a small Tiny ImageNet; the second image of a class is gray."""
 
     def make(classes: int = 3, train: int = 11) -> Path:
         home = tmp_path / "tiny-imagenet-200"

@@ -33,7 +33,7 @@ def test_every_spelling_of_an_image_gives_the_same_bytes(given: object) -> None:
 
 
 @pytest.mark.parametrize("shape", [(5, 8, 8), (5, 1, 8, 8), (5, 8, 8, 1)])
-def test_grey_images_get_their_channel(shape: tuple[int, ...]) -> None:
+def test_gray_images_get_their_channel(shape: tuple[int, ...]) -> None:
     images = as_inputs(BYTES[:, 0].reshape(shape))
     np.testing.assert_array_equal(images, BYTES[:, :1])
 

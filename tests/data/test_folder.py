@@ -39,7 +39,7 @@ def test_a_split_from_a_seed(make_folder: Made) -> None:
     assert len(test_pixels(test_share=0.001)) == 2
 
 
-def test_grey_and_any_size(save_image: Callable[..., None], make_folder: Made) -> None:
+def test_gray_and_any_size(save_image: Callable[..., None], make_folder: Made) -> None:
     root = make_folder(size=(12, 8))
     with pytest.raises(SteradError, match=r"has 12x8 pixels and is not square: give image_size"):
         Folder(root=root, folder="pets").load()
@@ -50,7 +50,7 @@ def test_grey_and_any_size(save_image: Callable[..., None], make_folder: Made) -
         Folder(root=root, folder="pets", image_size=33).load()
 
 
-def test_the_largest_centred_square_is_taken(
+def test_the_largest_centered_square_is_taken(
     save_image: Callable[..., None], make_folder: Made
 ) -> None:
     root = make_folder()

@@ -11,7 +11,7 @@ def test_every_source_is_a_dataset_and_complete() -> None:
         described = DATASETS[name]
         assert issubclass(described, StoredDataset)
         assert described.name == name
-        assert source.licence
+        assert source.license
         assert source.page.startswith("http")
         for remote in (one for choice in source.choices for one in choice):
             assert urlsplit(remote.url).scheme in ("http", "https")

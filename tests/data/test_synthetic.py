@@ -30,7 +30,7 @@ def test_images_depend_on_the_data_seed_alone() -> None:
     assert (first.train_images != other.train_images).mean() > 0.5
 
 
-def test_classes_can_be_learnt_but_not_at_a_glance() -> None:
+def test_classes_can_be_learned_but_not_at_a_glance() -> None:
     assert 0.8 < nearest_mean_accuracy(Synthetic().load()) < 0.99
     assert nearest_mean_accuracy(Synthetic(noise=0.0).load()) == 1.0
     assert nearest_mean_accuracy(Synthetic(noise=2.0).load()) < 0.4

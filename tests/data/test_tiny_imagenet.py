@@ -115,6 +115,6 @@ def test_the_real_tiny_imagenet(real_data: Callable[[str], Path]) -> None:
     assert set(np.bincount(contents.test.labels)) == {50}
     data = TinyImageNet(root=root, classes=4, per_class=30, test_per_class=10).load()
     assert data.train_images.shape == (120, 3, 64, 64)
-    # Grey photographs have become three equal channels, coloured ones have not.
-    grey = (np.ptp(data.train_images, axis=1) == 0).all(axis=(1, 2))
-    assert grey.mean() < 0.2
+    # Gray photographs have become three equal channels, colored ones have not.
+    gray = (np.ptp(data.train_images, axis=1) == 0).all(axis=(1, 2))
+    assert gray.mean() < 0.2

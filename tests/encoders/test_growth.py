@@ -100,35 +100,35 @@ def test_what_cannot_grow_says_so() -> None:
     assert grow(make_head("linear", 6, 4), 4, rng()) == []
 
 
-def step(head: nn.Module, optimiser: Optimizer, gradients: Tensor) -> None:
+def step(head: nn.Module, optimizer: Optimizer, gradients: Tensor) -> None:
     """Take a step with gradients that are given, as many rows of them as the layer has."""
     layer = outer(head)
     layer.weight.grad = gradients[: layer.out_features, :-1].clone()
     layer.bias.grad = gradients[: layer.out_features, -1].clone()
-    optimiser.step()
+    optimizer.step()
 
 
 @pytest.mark.parametrize("name", list(OPTIMISERS))
 def test_training_goes_on_as_if_the_layer_had_always_been_wide(name: str) -> None:
     grown, wide = make_head("linear", 6, 4), make_head("linear", 6, 7)
-    optimiser = OPTIMISERS[name](grown)
+    optimizer = OPTIMISERS[name](grown)
     gradients = torch.randn(20, 7, 7, generator=rng(3))
     gradients[:10, 4:] = 0  # rows that are not there yet
     start = {key: value.clone() for key, value in grown.state_dict().items()}
     for t in range(10):
-        step(grown, optimiser, gradients[t])
-    carry_over(optimiser, grow(grown, 7, rng()))
+        step(grown, optimizer, gradients[t])
+    carry_over(optimizer, grow(grown, 7, rng()))
     rows = {key: value[4:].clone() for key, value in grown.state_dict().items()}
     wide.load_state_dict({key: torch.cat([start[key], rows[key]]) for key in start})
     always = OPTIMISERS[name](wide)
     for t in range(10):
         step(wide, always, gradients[t])
     for t in range(10, 20):
-        step(grown, optimiser, gradients[t])
+        step(grown, optimizer, gradients[t])
         step(wide, always, gradients[t])
     for key, value in wide.state_dict().items():
         assert torch.equal(grown.state_dict()[key], value)
-    ours, theirs = optimiser.state_dict(), always.state_dict()
+    ours, theirs = optimizer.state_dict(), always.state_dict()
     assert ours["param_groups"] == theirs["param_groups"]
     assert ours["state"].keys() == theirs["state"].keys()
     for i, state in theirs["state"].items():
@@ -138,9 +138,9 @@ def test_training_goes_on_as_if_the_layer_had_always_been_wide(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", list(OPTIMISERS))
-def test_a_grown_optimiser_can_be_saved_and_loaded(name: str) -> None:
+def test_a_grown_optimizer_can_be_saved_and_loaded(name: str) -> None:
     head = make_head("mlp", 6, 4, hidden=5)
-    optimiser = OPTIMISERS[name](head)
+    optimizer = OPTIMISERS[name](head)
     x = torch.rand(8, 6)
 
     def train(module: nn.Module, on: Optimizer) -> None:
@@ -148,18 +148,18 @@ def test_a_grown_optimiser_can_be_saved_and_loaded(name: str) -> None:
         module(x).square().sum().backward()
         on.step()
 
-    train(head, optimiser)
-    carry_over(optimiser, grow(head, 7, rng()))
-    train(head, optimiser)
+    train(head, optimizer)
+    carry_over(optimizer, grow(head, 7, rng()))
+    train(head, optimizer)
     file = io.BytesIO()
-    torch.save([head.state_dict(), optimiser.state_dict()], file)
+    torch.save([head.state_dict(), optimizer.state_dict()], file)
     file.seek(0)
     weights, state = torch.load(file, weights_only=True)
     again = make_head("mlp", 6, 7, hidden=5)
     again.load_state_dict(weights)
     restored = OPTIMISERS[name](again)
     restored.load_state_dict(state)
-    for module, on in ((head, optimiser), (again, restored)):
+    for module, on in ((head, optimizer), (again, restored)):
         train(module, on)
     for key, value in head.state_dict().items():
         assert torch.equal(again.state_dict()[key], value)
@@ -167,8 +167,8 @@ def test_a_grown_optimiser_can_be_saved_and_loaded(name: str) -> None:
 
 def test_parameters_of_others_stay_out() -> None:
     head, other = make_head("linear", 6, 4), nn.Linear(2, 2)
-    optimiser = SGD(other.parameters(), lr=0.1)
-    carry_over(optimiser, grow(head, 7, rng()))
-    assert [id(p) for p in optimiser.param_groups[0]["params"]] == [
+    optimizer = SGD(other.parameters(), lr=0.1)
+    carry_over(optimizer, grow(head, 7, rng()))
+    assert [id(p) for p in optimizer.param_groups[0]["params"]] == [
         id(p) for p in other.parameters()
     ]

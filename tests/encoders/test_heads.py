@@ -43,11 +43,11 @@ def test_a_cosine_head_does_not_see_lengths_and_can_grow() -> None:
             assert head(x)[i, c].item() == pytest.approx(cosine.item(), abs=1e-6)
     assert torch.allclose(head(7 * x), head(x), atol=1e-6)
     assert torch.equal(head(torch.zeros(1, 12)), torch.zeros(1, 5))
-    before, optimiser = head(x).detach(), torch.optim.SGD(head.parameters(), lr=0.1, momentum=0.9)
-    carry_over(optimiser, grow(head, 8, torch.Generator().manual_seed(0)))
+    before, optimizer = head(x).detach(), torch.optim.SGD(head.parameters(), lr=0.1, momentum=0.9)
+    carry_over(optimizer, grow(head, 8, torch.Generator().manual_seed(0)))
     assert head(x).shape == (3, 8)
     assert torch.allclose(head(x)[:, :5], before, atol=1e-6)
-    assert optimiser.param_groups[0]["params"] == [layer.weight]
+    assert optimizer.param_groups[0]["params"] == [layer.weight]
 
 
 def test_a_frozen_layer_draws_nothing_and_learns_nothing() -> None:

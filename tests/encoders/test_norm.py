@@ -25,7 +25,7 @@ def test_is_torchs_for_more_than_one_value_a_channel() -> None:
     assert torch.equal(ours(one), theirs(one))
 
 
-def test_a_single_pixel_is_normalised_by_what_came_before() -> None:
+def test_a_single_pixel_is_normalized_by_what_came_before() -> None:
     ours, theirs = pair()
     before = {name: value.clone() for name, value in ours.state_dict().items()}
     x = torch.randn(1, 3, 1, 1, requires_grad=True)

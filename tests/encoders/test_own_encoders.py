@@ -1,4 +1,4 @@
-"""Encoders of users: any normalisation, dropout or buffer; what they lack is said in a sentence."""
+"""Encoders of users: any normalization, dropout or buffer; what they lack is said in a sentence."""
 
 from collections.abc import Callable
 from typing import Any
@@ -79,7 +79,7 @@ def taught(learner: Replay) -> Replay:
 
 
 @pytest.mark.parametrize("method", ["agd-fd", "scr", "derpp", "er"])
-def test_running_statistics_of_every_normalisation_are_carried(
+def test_running_statistics_of_every_normalization_are_carried(
     method: str, made: Callable[..., Replay]
 ) -> None:
     learner = taught(made(method, lambda: nn.BatchNorm1d(6)))

@@ -3,7 +3,7 @@ from torch import nn
 
 from sterad.encoders import carry_over
 from sterad.encoders.pair_classifier import PairClassifier
-from sterad.seeds import lent
+from sterad.seeds import use_generator
 
 
 def rng() -> torch.Generator:
@@ -11,7 +11,7 @@ def rng() -> torch.Generator:
 
 
 def made(classes: int) -> PairClassifier:
-    with lent(rng()):
+    with use_generator(rng()):
         return PairClassifier(classes)
 
 
@@ -21,7 +21,7 @@ def logits(classes: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def test_it_is_two_layers_on_both_sets_of_logits() -> None:
-    with lent(rng()):
+    with use_generator(rng()):
         plain = nn.Sequential(nn.Linear(10, 128), nn.ReLU(), nn.Linear(128, 5))
     first, second = logits(5)
     ours = made(5)(first, second)
@@ -41,18 +41,18 @@ def test_growth_leaves_what_was_said_of_old_classes_as_it_was() -> None:
     assert net.widen(5, rng()) == []
 
 
-def test_growth_carries_the_optimiser_along_and_new_rows_learn() -> None:
+def test_growth_carries_the_optimizer_along_and_new_rows_learn() -> None:
     net = made(3)
-    optimiser = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     first, second = logits(5)
     net(first[:, :3], second[:, :3]).square().sum().backward()
-    optimiser.step()
-    momentum = optimiser.state[net.table]["momentum_buffer"].clone()
-    carry_over(optimiser, net.widen(5, rng()))
-    assert torch.equal(optimiser.state[net.table]["momentum_buffer"][:3], momentum)
-    optimiser.zero_grad()
+    optimizer.step()
+    momentum = optimizer.state[net.table]["momentum_buffer"].clone()
+    carry_over(optimizer, net.widen(5, rng()))
+    assert torch.equal(optimizer.state[net.table]["momentum_buffer"][:3], momentum)
+    optimizer.zero_grad()
     net(first, second).square().sum().backward()
-    optimiser.step()
+    optimizer.step()
     assert bool((net.table[3:] != 0).any())
-    inside = {id(p) for group in optimiser.param_groups for p in group["params"]}
+    inside = {id(p) for group in optimizer.param_groups for p in group["params"]}
     assert inside == {id(p) for p in net.parameters()}

@@ -122,7 +122,7 @@ def test_the_whole_encoder_by_hand(large: bool) -> None:
     assert torch.allclose(encoder(x), y.mean((2, 3)), atol=1e-10)
 
 
-def test_in_evaluation_an_image_does_not_depend_on_its_neighbours() -> None:
+def test_in_evaluation_an_image_does_not_depend_on_its_neighbors() -> None:
     encoder = ENCODERS["resnet18"]((1, 8, 8), 4)
     x = torch.rand(6, 1, 8, 8)
     encoder(x)

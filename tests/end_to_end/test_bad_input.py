@@ -75,7 +75,7 @@ def files(folder: Path) -> dict[str, bytes]:
         (["--head", "none", "--width", "1", "--classes", "20", "--tasks", "2"], "20"),
         (["--lr", "1e30"], "--lr 1e+30 is out of range: give a number in (0, 1e+06]"),
         (["--lr", "1e5"], "diverged"),
-        (["--lr", "1e6", "--optimiser", "sgd", "--weight-decay", "1e6"], "diverged"),
+        (["--lr", "1e6", "--optimizer", "sgd", "--weight-decay", "1e6"], "diverged"),
     ],
 )
 def test_values_that_no_run_can_have(

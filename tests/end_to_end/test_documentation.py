@@ -15,7 +15,7 @@ from sterad.cli import main
 from sterad.cli.components import request
 from sterad.cli.train import OutputOptions
 from sterad.engine.execution import Execution
-from sterad.experiments.config import Protocol
+from sterad.experiments.config import RunSettings
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -171,7 +171,7 @@ def test_the_commands_of_long_lists_are_understood(place: Path) -> None:
         line.partition("sterad ")[2].replace("$seed", "0") for line in lines if "sterad " in line
     ]
     assert len(found) > 200
-    own = {"Run": (Protocol, OutputOptions), "Execution": (Execution,)}
+    own = {"Run": (RunSettings, OutputOptions), "Execution": (Execution,)}
     for command, *words in map(shlex.split, found):
         if command == "train":
             request(words, "sterad train", "", "method", ("dataset", "stream"), own).config()

@@ -49,7 +49,7 @@ def test_train_without_arguments_learns_digits(
 
     monkeypatch.setattr(Job, "run", started)
     assert main(["train"]) == 2
-    assert "agd-fd-digits-clear-s0-701631ed14 is started" in capsys.readouterr().err
+    assert "agd-fd-digits-clear-s0-1eff0ef119 is started" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", COMMANDS)

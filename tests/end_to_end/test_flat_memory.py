@@ -61,7 +61,7 @@ def test_memory_and_work_are_flat_over_100_000_images(method: str) -> None:
         stream="blurry",
         encoder="mlp",
         width=2,
-        recipe="none",
+        augmentation="none",
         memory_batch=16,
         memory=500,
         batch_size=20,

@@ -34,7 +34,7 @@ def values_of(method: str, stream: str, teacher: str) -> dict[str, object]:
     values = dict(VALUES) if stream != "domain" else {k: VALUES[k] for k in VALUES if k != "tasks"}
     if METHODS[method].answers_at_once:
         values |= {"test_then_train": True}
-    return values | ({} if teacher == "none" else {"teacher": teacher, "answers_by": "average"})
+    return values | ({} if teacher == "none" else {"teacher": teacher, "predict_with": "average"})
 
 
 def config_of(method: str, stream: str, teacher: str = "none") -> RunConfig:

@@ -26,7 +26,7 @@ from sterad.cli.stream import StreamOptions
 from sterad.cli.train import OutputOptions
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
-from sterad.experiments.config import Protocol
+from sterad.experiments.config import RunSettings
 from sterad.experiments.launchers import LAUNCHERS
 from sterad.sphere import LAWS
 from sterad.threads import cores
@@ -36,7 +36,7 @@ TINY = [
     *("--dataset", "synthetic", "--classes", "2", "--per-class", "4", "--test-per-class", "2"),
     *("--tasks", "2", "--memory", "4", "--width", "2", "--threads", "1"),
 ]
-NAMES = ("recipe", "head", "classifier", "encoder", "device", "sink", "tuned", "base")
+NAMES = ("augmentation", "head", "classifier", "encoder", "device", "logger", "tuned", "base")
 """Options whose text is a name: any other is wrong."""
 INPUTS = ("config", "plugin", "space", "npz_file", "folder", "file")
 """Options that name something to read."""
@@ -107,7 +107,7 @@ def ours(kind: str) -> list[str]:
 
 
 def of_train() -> Iterator[list[str]]:
-    yield from cases(["train", "er", *TINY], Protocol, OutputOptions, Execution)
+    yield from cases(["train", "er", *TINY], RunSettings, OutputOptions, Execution)
     seen: set[str] = set()
     for method in ours("method"):  # each field once: most are shared
         config = described("method", method)
@@ -210,7 +210,7 @@ def of_estimator() -> Calls:
 
 def of_config() -> Calls:
     shared: dict[str, Any] = {"dataset": "synthetic", "per_class": 4}
-    hints = hints_of(Protocol) | hints_of(described("method", "agd-fd"))
+    hints = hints_of(RunSettings) | hints_of(described("method", "agd-fd"))
     for name, hint in hints.items():
         if split(hint)[0] is str and name not in ("encoder", "method"):
             continue  # names of parts are checked when a learner is made

@@ -1,4 +1,4 @@
-"""A folded network gives the answers of the network, whatever that has learnt and is made of."""
+"""A folded network gives the answers of the network, whatever that has learned and is made of."""
 
 import copy
 from collections.abc import Callable
@@ -18,19 +18,19 @@ from sterad.engine.folding import WeightBuffers, folded
 SHAPE = (3, 16, 16)
 
 
-def learnt(network: Network) -> Network:
+def learned(network: Network) -> Network:
     """Train for some steps, so that running statistics and weights are none that one expects."""
-    optimiser = torch.optim.SGD(network.parameters(), lr=0.05, momentum=0.9)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.05, momentum=0.9)
     for step in range(6):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         x = (1 + step) * torch.rand(8, *SHAPE)
         F.cross_entropy(network(x), torch.arange(8) % 4).backward()
-        optimiser.step()
+        optimizer.step()
     return network.eval()
 
 
 def built(encoder: str = "resnet18") -> Network:
-    return learnt(build_network(encoder, SHAPE, 3, "mlp", 4, torch.Generator().manual_seed(0)))
+    return learned(build_network(encoder, SHAPE, 3, "mlp", 4, torch.Generator().manual_seed(0)))
 
 
 def norms(network: nn.Module) -> int:
@@ -90,7 +90,7 @@ def test_a_network_in_training_is_not_folded() -> None:
 def test_buffers_are_used_again_and_follows_the_weights() -> None:
     network, buffers = built(), WeightBuffers()
     places = [w.data_ptr() for w in (folded(network, buffers), buffers)[1].values()]
-    learnt(network.train())
+    learned(network.train())
     same_answers(network, folded(network, buffers))
     assert [weight.data_ptr() for weight in buffers.values()] == places
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -124,7 +124,7 @@ class Silent(Own):
 
 
 class Doubled(BasicBlock):
-    """A block whose first convolution also goes around the normalisation."""
+    """A block whose first convolution also goes around the normalization."""
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.conv1(x)
@@ -133,7 +133,7 @@ class Doubled(BasicBlock):
 
 
 class Inside(ResNet18):
-    """A ResNet that looks at its stem before it is normalised."""
+    """A ResNet that looks at its stem before it is normalized."""
 
     def forward(self, x: Tensor) -> Tensor:
         raw: Tensor = self.stem[0](x)
@@ -141,7 +141,7 @@ class Inside(ResNet18):
 
 
 class Moving(nn.BatchNorm2d):
-    """A normalisation with an idea of its own."""
+    """A normalization with an idea of its own."""
 
     def forward(self, input: Tensor) -> Tensor:
         return super().forward(input) + input
@@ -198,7 +198,7 @@ def with_a_patched_convolution() -> Encoder:
 )
 def test_encoders_of_others_answer_right(make: Callable[[], Encoder], left: int) -> None:
     encoder = make()
-    network = learnt(Network(encoder, make_head("linear", encoder.features, 4)))
+    network = learned(Network(encoder, make_head("linear", encoder.features, 4)))
     joined = folded(network)
     assert norms(joined) == left
     same_answers(network, joined)

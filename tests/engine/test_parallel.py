@@ -28,7 +28,7 @@ def shown(count: int = 4, images: int = 5, encoder: str = "resnet18") -> list[Te
     return list(torch.rand(count, images, *shape, generator=rng))
 
 
-def learnt(made: Network, outputs: Callable[[Network], Tensor]) -> tuple[Tensor, State, State]:
+def learned(made: Network, outputs: Callable[[Network], Tensor]) -> tuple[Tensor, State, State]:
     """Return outputs, gradients and buffers of one walk there and back."""
     z = outputs(made)
     weight = torch.linspace(-1, 1, z.numel()).reshape(z.shape)
@@ -53,7 +53,7 @@ def test_threads_do_not_change_a_bit(encoder: str, unit: bool) -> None:
     torch.set_num_threads(1)
     try:
         passes = [ParallelForward(threads) for threads in (1, 2, 3, 7)]
-        runs = [learnt(copy.deepcopy(made), partial(one, shown=x, unit=unit)) for one in passes]
+        runs = [learned(copy.deepcopy(made), partial(one, shown=x, unit=unit)) for one in passes]
     finally:
         torch.set_num_threads(inside)
     z, grads, buffers = runs[0]
@@ -64,10 +64,10 @@ def test_threads_do_not_change_a_bit(encoder: str, unit: bool) -> None:
 
 
 @pytest.mark.parametrize("encoder", ["resnet18", "mlp"])
-def test_the_same_is_learnt_as_without_replicas(encoder: str) -> None:
+def test_the_same_is_learned_as_without_replicas(encoder: str) -> None:
     made, x = network(encoder), shown(encoder=encoder)
-    plain = learnt(copy.deepcopy(made), lambda net: torch.cat([net(one, unit=True) for one in x]))
-    ours = learnt(copy.deepcopy(made), lambda net: ParallelForward(2)(net, x, unit=True))
+    plain = learned(copy.deepcopy(made), lambda net: torch.cat([net(one, unit=True) for one in x]))
+    ours = learned(copy.deepcopy(made), lambda net: ParallelForward(2)(net, x, unit=True))
     assert torch.allclose(plain[0], ours[0], atol=1e-6)
     same(plain[1], ours[1], exact=False)
     same(plain[2], ours[2], exact=False)
@@ -75,11 +75,11 @@ def test_the_same_is_learnt_as_without_replicas(encoder: str) -> None:
 
 def test_many_steps_do_not_drift_from_their_network() -> None:
     made, passes = network(), ParallelForward(2)
-    optimiser = torch.optim.SGD(made.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(made.parameters(), lr=0.1)
     for _ in range(3):
         passes(made, shown(), unit=True).sum().backward()
-        optimiser.step()
-        optimiser.zero_grad()
+        optimizer.step()
+        optimizer.zero_grad()
     fresh = ParallelForward(1)(copy.deepcopy(made), shown(), unit=True)
     assert torch.equal(passes(made, shown(), unit=True), fresh)
 
@@ -107,7 +107,7 @@ def test_statistics_follow_layers_by_their_momenta(momenta: tuple[float | None, 
     same(dict(made.named_buffers()), dict(twin.named_buffers()), exact=False)
 
 
-def test_a_single_image_is_normalised_by_what_came_before() -> None:
+def test_a_single_image_is_normalized_by_what_came_before() -> None:
     made = build_network("resnet18", (1, 8, 8), 2, "mlp", 4, torch.Generator().manual_seed(0))
     x = list(torch.rand(3, 1, 1, 8, 8, generator=torch.Generator().manual_seed(0)))
     twin = copy.deepcopy(made)

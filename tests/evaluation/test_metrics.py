@@ -50,6 +50,6 @@ def test_moments_are_at_most_the_points_and_end_at_the_end(sizes: list[int], poi
     assert steps[-1] == len(sizes)
     assert len(steps) <= points
     for k in range(1, points + 1):
-        # The first step after which k of the `points` stretches have been learnt is a moment.
+        # The first step after which k of the `points` stretches have been learned is a moment.
         due = next(s for s, n in enumerate(samples, 1) if n * points >= samples[-1] * k - 1e-6)
         assert due in steps

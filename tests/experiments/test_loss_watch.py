@@ -70,7 +70,7 @@ def test_domains_share_their_classes_so_none_is_old() -> None:
 
 
 @pytest.mark.parametrize("method", ["agd-fd", "vmf-fd", "scr", "er"])
-def test_watching_changes_nothing_that_is_learnt(method: str) -> None:
+def test_watching_changes_nothing_that_is_learned(method: str) -> None:
     config = RunConfig.of(
         method=method, dataset="synthetic", per_class=6, memory=8, width=2, views=1
     )

@@ -14,7 +14,7 @@ OPENING = 1.0
 
 
 class SlowToOpen:
-    """A sink as databases are: a while passes until it takes anything."""
+    """A logger as databases are: a while passes until it takes anything."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -31,10 +31,10 @@ class SlowToOpen:
 
 
 def test_the_clock_does_not_run_while_sinks_open(tmp_path: Path) -> None:
-    sink = SlowToOpen()
+    logger = SlowToOpen()
     config = RunConfig.of(method="finetune", memory=2, width=2, **TINY)
-    run(config, tmp_path, Execution(threads=1), sinks=[sink])
-    assert sink.seconds["start"] < OPENING
+    run(config, tmp_path, Execution(threads=1), loggers=[logger])
+    assert logger.seconds["start"] < OPENING
 
 
 def test_a_run_restores_the_callers_threads(tmp_path: Path) -> None:

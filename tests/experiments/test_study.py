@@ -45,7 +45,7 @@ def test_the_product_of_the_axes_in_their_order(tmp_path: Path) -> None:
     made = study(
         tmp_path, '[axes]\nmethod = ["agd-fd", "finetune"]\nseed = [0, 1, 2]\nmemory = [9]'
     )
-    assert [(c.method.name, c.protocol.seed) for c in made.configs] == [
+    assert [(c.method.name, c.settings.seed) for c in made.configs] == [
         ("agd-fd", 0),
         ("agd-fd", 1),
         ("agd-fd", 2),
@@ -53,7 +53,7 @@ def test_the_product_of_the_axes_in_their_order(tmp_path: Path) -> None:
         ("finetune", 1),
         ("finetune", 2),
     ]
-    assert {c.protocol.memory for c in made.configs} == {9}
+    assert {c.settings.memory for c in made.configs} == {9}
 
 
 def test_title_and_single_run(tmp_path: Path) -> None:
@@ -74,8 +74,8 @@ def test_fixed_then_method_then_axes(tmp_path: Path) -> None:
     text = "[fixed]\nlr = 0.1\nmemory = 7\n[method.AGD_FD]\nlr = 0.2\nmemory = 8\n[axes]\n"
     both = 'method = ["agd-fd", "finetune"]\n'
     agd, finetune = study(tmp_path, text + both).configs
-    assert (agd.method.fields.lr, agd.protocol.memory) == (0.2, 8)
-    assert (finetune.method.fields.lr, finetune.protocol.memory) == (0.1, 7)
+    assert (agd.method.fields.lr, agd.settings.memory) == (0.2, 8)
+    assert (finetune.method.fields.lr, finetune.settings.memory) == (0.1, 7)
     agd, finetune = study(tmp_path, text + both + "lr = [0.3]").configs
     assert (agd.method.fields.lr, finetune.method.fields.lr) == (0.3, 0.3)
 
@@ -87,7 +87,7 @@ def test_the_same_run_twice_is_one(tmp_path: Path) -> None:
 
 def test_aliases_hold_in_files(tmp_path: Path) -> None:
     made = study(tmp_path, "[axes]\nmem_size = [3, 4]")
-    assert [c.protocol.memory for c in made.configs] == [3, 4]
+    assert [c.settings.memory for c in made.configs] == [3, 4]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ fixed = { tasks = 2, memory = 3 }
 
 def test_a_study_is_the_union_of_its_grids(tmp_path: Path) -> None:
     made = study(tmp_path, GRIDS).configs
-    assert [(c.dataset.name, c.method.name, c.protocol.memory, c.protocol.seed) for c in made] == [
+    assert [(c.dataset.name, c.method.name, c.settings.memory, c.settings.seed) for c in made] == [
         *(("digits", method, memory, seed) for method in ("agd-fd", "er") for seed in (0, 1)
           for memory in (3, 4)),
         ("synthetic", "agd-fd", 5, 7),

@@ -51,14 +51,14 @@ def test_the_released_values(name: str) -> None:
         "derpp": ("sgd", 0.03, 0, 0, "partial", {"alpha": 0.2, "beta": 1.0}),
         "agem": ("sgd", 0.1, 0, 1e-4, "full", {}),
         "dvc": ("sgd", 0.1, 0.9, 0, "full", {"consistency": weight}),
-        "ocm": ("adam", 1e-3, None, 1e-4, "full", {"second_moment": 0.99, "projection": 128}),
+        "ocm": ("adam", 1e-3, None, 1e-4, "full", {"beta2": 0.99, "projection": 128}),
         "gdumb": ("sgd", 0.05, 0.9, 1e-6, "partial", {"clip": 10.0, "epochs": 30}),
     }
     assert set(released) == set(RELEASED)
-    for method, (optimiser, lr, momentum, decay, recipe, other) in released.items():
+    for method, (optimizer, lr, momentum, decay, augmentation, other) in released.items():
         config = METHODS[method].Config(**tuned_values(name, method))
-        assert (config.optimiser, config.lr, config.weight_decay) == (optimiser, lr, decay), method
-        assert config.recipe == recipe, method
+        assert (config.optimizer, config.lr, config.weight_decay) == (optimizer, lr, decay), method
+        assert config.augmentation == augmentation, method
         assert momentum is None or config.momentum == momentum, method  # Adam has its own
         assert {field: getattr(config, field) for field in other} == other, method
     assert tuned_values(name, "vMF_FD") == tuned_values(name, "vmf-fd")

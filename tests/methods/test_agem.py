@@ -38,7 +38,7 @@ def follow(made: AGEM, feed: Stream, stop: int) -> None:
 
 def flat_gradient(twin: AGEM, batch: Batch) -> tuple[Tensor, float]:
     """Return the gradient over all parameters, one vector, and the loss."""
-    x = twin.recipe(batch.x, twin.rng["views"])
+    x = twin.augmentation(batch.x, twin.rng["views"])
     logits = twin.network.head(twin.network.encoder(x))
     rows = zip(logits, batch.y.tolist(), strict=True)
     loss = torch.stack([row.exp().sum().log() - row[label] for row, label in rows]).mean()
@@ -93,7 +93,7 @@ def test_steps_are_the_algorithm_of_the_paper() -> None:
     assert min(products) < 0 < max(products), "both branches of the projection were taken"
 
 
-def test_every_batch_of_a_blurry_stream_is_learnt_and_remembered_once() -> None:
+def test_every_batch_of_a_blurry_stream_is_learned_and_remembered_once() -> None:
     data = Synthetic(classes=6, per_class=10, test_per_class=4).load()
     feed = Blurry(tasks=3, batch_size=5, scale=6.0).open(data, seed=0)
     made = learner(announced=False, detection_lag=2)
@@ -141,8 +141,8 @@ def test_a_memory_without_a_gradient_changes_nothing(size: float) -> None:
 
 def test_released_settings_are_the_defaults() -> None:
     config = AGEMConfig()
-    assert (config.optimiser, config.lr, config.momentum) == ("sgd", 0.1, 0.0)
-    assert (config.weight_decay, config.recipe, config.head) == (1e-4, "full", "mlp")
+    assert (config.optimizer, config.lr, config.momentum) == ("sgd", 0.1, 0.0)
+    assert (config.weight_decay, config.augmentation, config.head) == (1e-4, "full", "mlp")
     assert (config.views, config.memory_batch) == (1, 64)
     assert (config.boundaries, config.detection_lag) == ("auto", 100)
 

@@ -122,10 +122,10 @@ def another_network(made: Replay) -> None:
 CHANGES = [step, load, load_weights, grow, write_unseen, replace_data]
 
 
-@pytest.mark.parametrize("answers_by", ["nobody else", "student", "teacher", "average"])
+@pytest.mark.parametrize("predict_with", ["nobody else", "student", "teacher", "average"])
 @pytest.mark.parametrize("change", CHANGES)
-def test_answers_follow_the_weights(change: Callable[[Replay], None], answers_by: str) -> None:
-    fields = {} if answers_by == "nobody else" else TEACHER | {"answers_by": answers_by}
+def test_answers_follow_the_weights(change: Callable[[Replay], None], predict_with: str) -> None:
+    fields = {} if predict_with == "nobody else" else TEACHER | {"predict_with": predict_with}
     made = learner("er", lr=0.1, **fields)
     check_head(made)
     before, labels = made.scores(asked())
@@ -235,7 +235,7 @@ def test_two_networks_can_be_lent_at_a_time() -> None:
 
 
 @pytest.mark.parametrize(("name", "views"), [("agd-fd", 2), ("scr", 1), ("er", 1)])
-def test_evaluations_between_steps_change_no_bit_of_what_is_learnt(name: str, views: int) -> None:
+def test_evaluations_between_steps_change_no_bit_of_what_is_learned(name: str, views: int) -> None:
     silent, evaluated = learner(name, views=views), learner(name, views=views)
     for number in range(3, len(stream())):
         for made in (silent, evaluated):

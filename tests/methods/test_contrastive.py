@@ -55,10 +55,10 @@ def test_an_instant_answer_is_the_nearest_mean_of_the_memory_as_it_is(name: str)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_teacher_is_followed_by_the_angle_of_projections(name: str) -> None:
     made = learner(name, teacher="ema", teacher_weight=2.0)
-    taught, learnt = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0))
-    pairs = zip(normalize(taught), normalize(learnt), strict=True)
+    taught, learned = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0))
+    pairs = zip(normalize(taught), normalize(learned), strict=True)
     expected = sum(1 - float(a @ b) for a, b in pairs) / 5
-    assert made.distance(taught, learnt).item() == pytest.approx(expected, abs=1e-6)
+    assert made.distance(taught, learned).item() == pytest.approx(expected, abs=1e-6)
     assert made.distance(taught, 3 * taught).item() == pytest.approx(0, abs=1e-6)
     for step in range(3):
         loss = made.observe(Batch(images(6, seed=step), torch.tensor([0, 1, 2, 0, 1, 2])))

@@ -34,7 +34,7 @@ def literal_cross_entropy(logits: Tensor, labels: list[int]) -> Tensor:
 
 def logits_of(twin: DERpp, x: Tensor) -> tuple[Tensor, int]:
     """Return logits of what is shown, in one pass, and how many times each image is shown."""
-    views = [twin.recipe(x, twin.rng["views"]) for _ in range(twin.config.views)]
+    views = [twin.augmentation(x, twin.rng["views"]) for _ in range(twin.config.views)]
     views += [] if len(views) == 1 else [x]
     return twin.network.head(twin.network.encoder(torch.cat(views))), len(views)
 
@@ -76,7 +76,7 @@ def test_steps_are_the_algorithm_of_the_paper(views: int) -> None:
     for step in range(5):  # the memory is full after the third
         twin = copy.deepcopy(made)
         loss = made.observe(feed.batch(step))
-        assert loss is not None, "the first batch is learnt from, too"
+        assert loss is not None, "the first batch is learned from, too"
         assert loss.item() == pytest.approx(literal_step(twin, feed.batch(step), kept), rel=1e-4)
         for ours, theirs in zip(made.network.parameters(), twin.network.parameters(), strict=True):
             assert torch.allclose(ours, theirs, atol=1e-4)
@@ -89,8 +89,8 @@ def test_raw_images_are_kept_with_logits_of_the_first_view_before_the_step() -> 
     twin = copy.deepcopy(made)
     made.observe(feed.batch(0))
     kept = next(made.memory.everything())
-    view = twin.recipe(feed.batch(0).x, twin.rng["views"])
-    other = twin.recipe(feed.batch(0).x, twin.rng["views"])
+    view = twin.augmentation(feed.batch(0).x, twin.rng["views"])
+    other = twin.augmentation(feed.batch(0).x, twin.rng["views"])
     o = twin.network(torch.cat([view, other, feed.batch(0).x]))[:10]
     assert torch.equal(kept.x, feed.batch(0).x)
     torch.testing.assert_close(kept.extra["logits"], o.detach())
@@ -130,8 +130,8 @@ def test_a_grown_state_continues_to_the_bit(fields: dict[str, Any]) -> None:
 
 def test_released_settings_are_the_defaults() -> None:
     config = DERppConfig()
-    assert (config.optimiser, config.lr, config.momentum) == ("sgd", 0.03, 0.0)
-    assert (config.weight_decay, config.recipe, config.head) == (0.0, "partial", "linear")
+    assert (config.optimizer, config.lr, config.momentum) == ("sgd", 0.03, 0.0)
+    assert (config.weight_decay, config.augmentation, config.head) == (0.0, "partial", "linear")
     assert (config.alpha, config.beta, config.memory_batch, config.views) == (0.2, 1.0, 64, 1)
 
 

@@ -38,7 +38,9 @@ def fed(made: DVC, steps: int) -> DVC:
 def literal_loss(made: DVC, x: Tensor, y: Tensor) -> Tensor:
     """Write the loss of pairs down as the facts have it; one concatenated pass."""
     n = len(x)
-    z = made.network.head(made.network.encoder(torch.cat([x, made.recipe(x, made.rng["views"])])))
+    z = made.network.head(
+        made.network.encoder(torch.cat([x, made.augmentation(x, made.rng["views"])]))
+    )
     z, w = z[:n], z[n:]
     q = made.qnet(z, w)
     P, W, Q = (torch.exp(v) / torch.exp(v).sum(1, keepdim=True) for v in (z, w, q))
@@ -117,20 +119,20 @@ def test_images_per_step_at_the_released_settings() -> None:
 
 def test_the_released_settings_are_the_defaults() -> None:
     config = DVCConfig()
-    assert (config.optimiser, config.lr, config.momentum) == ("sgd", 0.1, 0.9)
-    assert (config.weight_decay, config.recipe, config.head) == (0.0, "full", "linear")
+    assert (config.optimizer, config.lr, config.momentum) == ("sgd", 0.1, 0.9)
+    assert (config.weight_decay, config.augmentation, config.head) == (0.0, "full", "linear")
     assert (config.memory_batch, config.candidates, config.consistency) == (64, 128, 4.0)
 
 
 @pytest.mark.parametrize("teacher", ["none", "ema"])
 def test_head_and_qnet_grow_and_go_on_from_a_saved_state(teacher: str) -> None:
-    made, loaded = (learner(None, teacher=teacher, answers_by="student") for _ in range(2))
+    made, loaded = (learner(None, teacher=teacher, predict_with="student") for _ in range(2))
     x = torch.rand(6, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     made.observe(Batch(x, torch.tensor([0, 1, 0, 1, 0, 1])))
     made.observe(Batch(x, torch.tensor([4, 1, 0, 1, 0, 2])))
     assert (made.network.outputs, len(made.qnet.table)) == (5, 5)
-    optimised = {id(p) for group in made.engine.optimizer.param_groups for p in group["params"]}
-    assert optimised == {id(p) for p in made.network.parameters()}
+    optimized = {id(p) for group in made.engine.optimizer.param_groups for p in group["params"]}
+    assert optimized == {id(p) for p in made.network.parameters()}
     loaded.load_state_dict(made.state_dict())
     again = Batch(x, torch.tensor([4, 6, 0, 1, 0, 2]))
     first, second = made.observe(again), loaded.observe(again)

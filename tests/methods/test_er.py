@@ -38,13 +38,13 @@ def test_one_step_is_the_algorithm_of_the_paper(views: int) -> None:
         stream(),
         learner(memory_batch=4, views=views, head="mlp" if views == 3 else "linear"),
     )
-    assert made.observe(feed.batch(0)) is None, "nothing is learnt while the memory is empty"
+    assert made.observe(feed.batch(0)) is None, "nothing is learned while the memory is empty"
     for step in (1, 2):  # the second step has a momentum
         twin = copy.deepcopy(made)
         loss = made.observe(feed.batch(step))
         kept, new = twin.memory.sample(4), feed.batch(step)
         x, y = torch.cat([kept.x, new.x]), [*kept.y.tolist(), *new.y.tolist()]
-        shown = [twin.recipe(x, twin.rng["views"]) for _ in range(views)]
+        shown = [twin.augmentation(x, twin.rng["views"]) for _ in range(views)]
         shown += [] if views == 1 else [x]
         logits = twin.network.head(twin.network.encoder(torch.cat(shown)))
         assert logits.shape == (14 * len(shown), 6), "one output a class, whatever the views"
@@ -62,8 +62,8 @@ def test_one_step_is_the_algorithm_of_the_paper(views: int) -> None:
 
 def test_released_settings_are_the_defaults() -> None:
     config = ERConfig()
-    assert (config.optimiser, config.lr, config.momentum) == ("sgd", 0.01, 0.9)
-    assert (config.weight_decay, config.recipe, config.head) == (1e-4, "full", "linear")
+    assert (config.optimizer, config.lr, config.momentum) == ("sgd", 0.01, 0.9)
+    assert (config.weight_decay, config.augmentation, config.head) == (1e-4, "full", "linear")
     assert (config.views, config.memory_batch, config.classifier) == (1, 64, "head")
     assert (config.memory_iterations, config.clip, config.teacher) == (1, None, "none")
 

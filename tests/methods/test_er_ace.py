@@ -34,7 +34,7 @@ def literal_cross_entropy(logits: Tensor, labels: list[int], among: set[int]) ->
 
 
 def shown(twin: ERACE, x: Tensor) -> list[Tensor]:
-    views = [twin.recipe(x, twin.rng["views"]) for _ in range(twin.config.views)]
+    views = [twin.augmentation(x, twin.rng["views"]) for _ in range(twin.config.views)]
     return views if len(views) == 1 else [*views, x]
 
 
@@ -67,7 +67,7 @@ def test_steps_are_the_algorithm_of_the_paper(views: int) -> None:
         twin.engine.optimizer.zero_grad()
         expected.backward()
         twin.engine.optimizer.step()
-        assert loss is not None, "the first batch is learnt from, too"
+        assert loss is not None, "the first batch is learned from, too"
         assert loss.item() == pytest.approx(expected.item(), rel=1e-4)
         for ours, theirs in zip(made.network.parameters(), twin.network.parameters(), strict=True):
             assert torch.allclose(ours, theirs, atol=1e-4)
@@ -87,8 +87,8 @@ def test_the_stream_leaves_the_rows_of_old_classes_alone() -> None:
 
 def test_released_settings_are_the_defaults() -> None:
     config = ERACEConfig()
-    assert (config.optimiser, config.lr, config.momentum) == ("sgd", 0.001, 0.9)
-    assert (config.weight_decay, config.recipe, config.head) == (0.0, "partial", "linear")
+    assert (config.optimizer, config.lr, config.momentum) == ("sgd", 0.001, 0.9)
+    assert (config.weight_decay, config.augmentation, config.head) == (0.0, "partial", "linear")
     assert (config.views, config.memory_batch, config.classifier) == (1, 64, "head")
 
 

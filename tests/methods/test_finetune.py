@@ -21,13 +21,13 @@ def test_steps_are_cross_entropy_of_the_stream_alone(views: int) -> None:
     for step in range(3):
         twin, batch, counted = copy.deepcopy(made), feed.batch(step), made.images
         loss = made.observe(batch)
-        shown = [twin.recipe(batch.x, twin.rng["views"]) for _ in range(views)]
+        shown = [twin.augmentation(batch.x, twin.rng["views"]) for _ in range(views)]
         shown += [] if views == 1 else [batch.x]
         logits = twin.network.head(twin.network.encoder(torch.cat(shown)))
         rows = zip(logits, batch.y.tolist() * len(shown), strict=True)
         expected = torch.stack([row.exp().sum().log() - row[label] for row, label in rows]).mean()
         expected.backward()
-        assert loss is not None, "every batch is learnt from, the first one too"
+        assert loss is not None, "every batch is learned from, the first one too"
         assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
         pairs = zip(made.network.parameters(), twin.network.parameters(), strict=True)
         for at, (ours, theirs) in enumerate(pairs):
@@ -40,5 +40,5 @@ def test_steps_are_cross_entropy_of_the_stream_alone(views: int) -> None:
 
 def test_our_settings_are_the_defaults() -> None:
     config = METHODS["finetune"].Config()
-    assert (config.optimiser, config.lr, config.momentum) == ("sgd", 0.03, 0.0)
-    assert (config.recipe, config.head, config.views) == ("full", "mlp", 1)
+    assert (config.optimizer, config.lr, config.momentum) == ("sgd", 0.03, 0.0)
+    assert (config.augmentation, config.head, config.views) == ("full", "mlp", 1)

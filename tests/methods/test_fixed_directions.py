@@ -82,14 +82,14 @@ def test_loss_is_the_sum_over_views_of_the_log_posterior(name: str) -> None:
 @pytest.mark.parametrize("name", ["agd-fd", "vmf-fd"])
 def test_one_step_is_the_algorithm_of_the_paper(name: str) -> None:
     feed, made = stream(), learner(name, views=2, memory_batch=4)
-    assert made.observe(feed.batch(0)) is None, "nothing is learnt while the memory is empty"
+    assert made.observe(feed.batch(0)) is None, "nothing is learned while the memory is empty"
     twin = copy.deepcopy(made)
     loss = made.observe(feed.batch(1))
 
     # Literally: retrieve before inserting, memory first, n views and the raw batch, one pass each.
     kept, new = twin.memory.sample(4), feed.batch(1)
     x, y = torch.cat([kept.x, new.x]), torch.cat([kept.y, new.y])
-    shown = [twin.recipe(x, twin.rng["views"]) for _ in range(2)] + [x]
+    shown = [twin.augmentation(x, twin.rng["views"]) for _ in range(2)] + [x]
     total = torch.tensor(0.0)
     for view in shown:
         p = twin.network.head(twin.network.encoder(view))
@@ -134,8 +134,8 @@ def test_likelihood_pulls_without_a_denominator() -> None:
 
 def test_released_settings_are_the_defaults() -> None:
     agd, vmf = METHODS["agd-fd"].Config(), METHODS["vmf-fd"].Config()
-    assert (agd.lr, agd.optimiser, agd.weight_decay, agd.variance) == (5e-4, "adam", 0.0, 2.0)
-    assert (agd.views, agd.projection, agd.memory_batch, agd.recipe) == (5, 512, 64, "full")
+    assert (agd.lr, agd.optimizer, agd.weight_decay, agd.variance) == (5e-4, "adam", 0.0, 2.0)
+    assert (agd.views, agd.projection, agd.memory_batch, agd.augmentation) == (5, 512, 64, "full")
     assert (vmf.lr, vmf.variance, vmf.projection) == (5e-4, 0.14, 512)
 
 
@@ -203,7 +203,7 @@ def test_nearest_mean_is_scikit_learns_nearest_centroid() -> None:
     assert made.predict(feed.batch(0).x).tolist() == oracle.predict(asked.numpy()).tolist()
 
 
-@pytest.mark.parametrize("taught", [{}, {"teacher": "ema", "answers_by": "teacher"}])
+@pytest.mark.parametrize("taught", [{}, {"teacher": "ema", "predict_with": "teacher"}])
 def test_head_retraining_is_fifty_epochs_of_adam_on_the_frozen_features(
     taught: dict[str, str],
 ) -> None:
@@ -213,12 +213,12 @@ def test_head_retraining_is_fifty_epochs_of_adam_on_the_frozen_features(
         made.observe(feed.batch(step))
     made.consolidate()
     model = copy.deepcopy(made.answering_network()).eval().requires_grad_(True)
-    optimiser = torch.optim.Adam(model.head.parameters(), lr=5e-4)
+    optimizer = torch.optim.Adam(model.head.parameters(), lr=5e-4)
     kept = next(made.memory.everything())
     for _ in range(50):  # the memory is smaller than one batch of 200
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         made.objective(model(kept.x, unit=True), kept.y).backward()
-        optimiser.step()
+        optimizer.step()
     assert made.retrained is not None
     for ours, theirs in zip(made.retrained.parameters(), model.head.parameters(), strict=True):
         # Adam divides by gradients, tiny ones too, and so enlarges the rounding of the features.
@@ -261,7 +261,7 @@ def test_moving_directions_are_the_means_of_the_batch(unit: bool) -> None:
         ),
         ({"classifier": "oracle"}, "oracle"),
         ({"lr": 0.0}, r"lr 0.0 is out of range: give a number in \(0, 1e\+06\]$"),
-        ({"recipe": "ful"}, "did you mean 'full'"),
+        ({"augmentation": "ful"}, "did you mean 'full'"),
         ({"head": "deep"}, "deep"),
     ],
 )

@@ -51,19 +51,19 @@ def test_the_training_is_the_literal_loop(name: str) -> None:
     network = twin.make_network()
     rates = [0.005, 0.05, 0.05] if name == "gdumb" else [0.03, 0.03 * 0.75, 0.03 * 0.25]
     decay = 1e-6 if name == "gdumb" else 5e-4
-    optimiser = torch.optim.SGD(network.parameters(), momentum=0.9, weight_decay=decay)
+    optimizer = torch.optim.SGD(network.parameters(), momentum=0.9, weight_decay=decay)
     for rate in rates:
         order = torch.randperm(len(kept), generator=rng["order"])
         for at in range(len(kept) // 12):  # the last partial batch is left out
             slots = order[12 * at : 12 * at + 12]
-            for group in optimiser.param_groups:
+            for group in optimizer.param_groups:
                 group["lr"] = rate
-            optimiser.zero_grad()
-            view = twin.recipe(kept.x[slots], rng["views"])
+            optimizer.zero_grad()
+            view = twin.augmentation(kept.x[slots], rng["views"])
             F.cross_entropy(network(view), kept.y[slots]).backward()
             if name == "gdumb":
                 torch.nn.utils.clip_grad_norm_(network.parameters(), 10.0)
-            optimiser.step()
+            optimizer.step()
     assert len(kept) == (20 if name == "gdumb" else 40)
     for ours, theirs in zip(made.network.parameters(), network.parameters(), strict=True):
         assert torch.allclose(ours, theirs, atol=1e-5)
@@ -151,9 +151,9 @@ def test_fitted_classifiers_use_the_trained_features() -> None:
 
 def test_the_released_settings_of_gdumb_are_the_defaults() -> None:
     config = GDumbConfig()
-    assert (config.optimiser, config.lr, config.momentum) == ("sgd", 0.05, 0.9)
+    assert (config.optimizer, config.lr, config.momentum) == ("sgd", 0.05, 0.9)
     assert (config.weight_decay, config.clip, config.epochs) == (1e-6, 10.0, 30)
-    assert (config.memory_batch, config.recipe, config.head) == (16, "partial", "mlp")
+    assert (config.memory_batch, config.augmentation, config.head) == (16, "partial", "mlp")
 
 
 def test_joint_keeps_everything_and_is_for_the_end() -> None:
@@ -162,7 +162,7 @@ def test_joint_keeps_everything_and_is_for_the_end() -> None:
     assert made.memory_counts(6) is None
     assert (made.final_only, METHODS["gdumb"].final_only) == (True, False)
     config = JointConfig()
-    assert (config.epochs, config.memory_batch, config.recipe) == (20, 64, "full")
+    assert (config.epochs, config.memory_batch, config.augmentation) == (20, 64, "full")
 
 
 @BOTH

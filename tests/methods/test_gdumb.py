@@ -23,11 +23,11 @@ def test_the_published_sequence_of_learning_rates() -> None:
 
 
 def test_the_restarts_are_torchs() -> None:
-    optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.05)
-    theirs = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimiser, 1, 2, eta_min=5e-4)
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.05)
+    theirs = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 1, 2, eta_min=5e-4)
     for epoch in range(70):
-        assert restarts(epoch, 0.05, 5e-4) == pytest.approx(optimiser.param_groups[0]["lr"])
-        optimiser.step()
+        assert restarts(epoch, 0.05, 5e-4) == pytest.approx(optimizer.param_groups[0]["lr"])
+        optimizer.step()
         theirs.step()
 
 
@@ -38,6 +38,6 @@ def test_the_memory_is_balanced() -> None:
 
 
 def test_a_least_learning_rate_of_zero_is_refused() -> None:
-    told = r"^least_lr 0\.0 is out of range: give a number in \(0, 1e\+06\]$"
+    told = r"^min_lr 0\.0 is out of range: give a number in \(0, 1e\+06\]$"
     with pytest.raises(SteradError, match=told):
-        learner(least_lr=0.0)
+        learner(min_lr=0.0)

@@ -30,7 +30,7 @@ def share(made: LUMP) -> float:
 
 def test_one_step_is_the_algorithm_of_the_paper() -> None:
     feed, made = stream(), learner()
-    assert made.observe(feed.batch(0)) is None, "nothing is learnt while the memory is empty"
+    assert made.observe(feed.batch(0)) is None, "nothing is learned while the memory is empty"
     made.observe(feed.batch(1))
     made.engine.optimizer.state.clear()  # no momentum, so that a step is one gradient
     twin, before = copy.deepcopy(made), made.images
@@ -38,7 +38,7 @@ def test_one_step_is_the_algorithm_of_the_paper() -> None:
 
     old, new, weight = twin.memory.sample(10), feed.batch(2), share(twin)
     mixed = torch.stack([weight * b + (1 - weight) * a for a, b in zip(old.x, new.x, strict=True)])
-    views = twin.recipe(torch.cat([mixed, mixed]), twin.rng["views"]).chunk(2)
+    views = twin.augmentation(torch.cat([mixed, mixed]), twin.rng["views"]).chunk(2)
     rows = [row for view in views for row in twin.network.head(twin.network.encoder(view))]
     z = [row / row.norm() for row in rows]
     expected = torch.tensor(0.0)
@@ -87,7 +87,7 @@ def test_partners_that_are_too_few_serve_again() -> None:
 
 def test_settings() -> None:
     config = METHODS["lump"].Config()
-    assert (config.optimiser, config.lr, config.momentum) == ("sgd", 0.001, 0.9)
+    assert (config.optimizer, config.lr, config.momentum) == ("sgd", 0.001, 0.9)
     assert (config.alpha, config.views, config.temperature) == (0.4, 2, 0.07)
     assert (config.projection, config.head, config.classifier) == (128, "mlp", "nearest-mean")
 

@@ -85,9 +85,9 @@ def test_one_step_of_the_first_task() -> None:
     batch = feed.batch(1)
     loss = made.observe(batch)
     x = sixteenfold(batch.x)
-    f, u = literal_features(twin.network, torch.cat([x, twin.recipe(x, twin.rng["views"])]))
+    f, u = literal_features(twin.network, torch.cat([x, twin.augmentation(x, twin.rng["views"])]))
     literal = literal_nt(literal_similarity(twin, f, u), labels_of(batch.y, 2), paired=True)
-    logits = twin.network(twin.recipe(batch.x, twin.rng["views"]))
+    logits = twin.network(twin.augmentation(batch.x, twin.rng["views"]))
     literal = literal + F.cross_entropy(logits, batch.y)
     compare(made, twin, loss, literal)
     assert made.images - counted == 32 * 5 + 5
@@ -112,14 +112,14 @@ def test_one_step_of_a_later_task() -> None:
 
     kept = twin.memory.sample(4)
     stream_x, memory_x = sixteenfold(batch.x), sixteenfold(kept.x)
-    shown = [torch.cat([x, twin.recipe(x, twin.rng["views"])]) for x in (stream_x, memory_x)]
+    shown = [torch.cat([x, twin.augmentation(x, twin.rng["views"])]) for x in (stream_x, memory_x)]
     f, u = literal_features(twin.network, torch.cat(shown))
     cut = 32 * 5
     S_stream = literal_similarity(twin, f[:cut], u[:cut])
     S_memory = literal_similarity(twin, f[cut:], u[cut:])
     with torch.no_grad():
         _, before = literal_features(twin.snapshot.network, memory_x)
-    view = twin.recipe(kept.x, twin.rng["views"])
+    view = twin.augmentation(kept.x, twin.rng["views"])
     logits = twin.network(view)
     with torch.no_grad():
         taught = twin.snapshot.network(view)
@@ -150,8 +150,8 @@ def test_images_per_step_at_the_released_settings() -> None:
 
 def test_the_released_settings_are_the_defaults() -> None:
     config = OCMConfig()
-    assert (config.optimiser, config.lr, config.weight_decay) == ("adam", 1e-3, 1e-4)
-    assert (config.recipe, config.head, config.memory_batch) == ("full", "linear", 64)
+    assert (config.optimizer, config.lr, config.weight_decay) == ("adam", 1e-3, 1e-4)
+    assert (config.augmentation, config.head, config.memory_batch) == ("full", "linear", 64)
     assert (config.projection, config.temperature, config.boundaries) == (128, 0.07, "auto")
     assert learner().engine.optimizer.param_groups[0]["betas"] == (0.9, 0.99)
 

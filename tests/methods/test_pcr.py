@@ -38,14 +38,14 @@ def images(n: int) -> Tensor:
 
 def test_one_step_is_the_algorithm_of_the_paper() -> None:
     feed, made = stream(), learner(memory_batch=4)
-    assert made.observe(feed.batch(0)) is None, "nothing is learnt while the memory is empty"
+    assert made.observe(feed.batch(0)) is None, "nothing is learned while the memory is empty"
     twin = copy.deepcopy(made)
     loss = made.observe(feed.batch(1))
 
     # Each image against the proxies of all images, which repeat as their classes do.
     kept, new = twin.memory.sample(4), feed.batch(1)
     x, y = torch.cat([kept.x, new.x]), torch.cat([kept.y, new.y]).tolist() * 2
-    features = twin.network.encoder(torch.cat([twin.recipe(x, twin.rng["views"]), x]))
+    features = twin.network.encoder(torch.cat([twin.augmentation(x, twin.rng["views"]), x]))
     proxies = [weights(twin)[label] / weights(twin)[label].norm() for label in y]
     expected = torch.tensor(0.0)
     for feature, own in zip(features, proxies, strict=True):
@@ -76,9 +76,9 @@ def test_a_step_shows_both_views_of_64_and_10_images() -> None:
 
 def test_settings_are_those_of_its_code_but_for_the_memory_batch() -> None:
     config = METHODS["pcr"].Config()
-    assert (config.optimiser, config.lr, config.momentum) == ("sgd", 0.1, 0.0)
+    assert (config.optimizer, config.lr, config.momentum) == ("sgd", 0.1, 0.0)
     assert (config.weight_decay, config.temperature, config.head) == (0.0, 0.09, "cosine")
-    assert (config.recipe, config.views, config.memory_batch) == ("full", 1, 64)
+    assert (config.augmentation, config.views, config.memory_batch) == ("full", 1, 64)
 
 
 def test_proxies_are_added_when_new_labels_come() -> None:

@@ -47,8 +47,8 @@ def simplex(classes: int) -> Tensor:
     m = classes - 1
     vertices = [[float(i == j) for j in range(m)] for i in range(m)]
     vertices.append([(1 - math.sqrt(1 + m)) / m] * m)
-    centre = [sum(vertex[j] for vertex in vertices) / classes for j in range(m)]
-    shifted = [[value - c for value, c in zip(vertex, centre, strict=True)] for vertex in vertices]
+    center = [sum(vertex[j] for vertex in vertices) / classes for j in range(m)]
+    shifted = [[value - c for value, c in zip(vertex, center, strict=True)] for vertex in vertices]
     return torch.tensor([[v / math.hypot(*vertex) for v in vertex] for vertex in shifted])
 
 
@@ -67,7 +67,7 @@ def test_the_network_is_preactivated_with_a_linear_layer_and_a_frozen_simplex() 
 
 def test_one_step_is_experience_replay_on_that_network() -> None:
     feed, made = stream(), learner(memory_batch=4)
-    assert made.observe(feed.batch(0)) is None, "nothing is learnt while the memory is empty"
+    assert made.observe(feed.batch(0)) is None, "nothing is learned while the memory is empty"
     twin = copy.deepcopy(made)
     loss = made.observe(feed.batch(1))
 
@@ -76,7 +76,7 @@ def test_one_step_is_experience_replay_on_that_network() -> None:
     assert isinstance(twin.network.head, nn.Sequential)
     linear = twin.network.head[0]
     assert isinstance(linear, nn.Linear)
-    h = twin.network.encoder(twin.recipe(x, twin.rng["views"]))
+    h = twin.network.encoder(twin.augmentation(x, twin.rng["views"]))
     logits = (h @ linear.weight.T + linear.bias) @ simplex(6).T
     expected = torch.tensor(0.0)
     for row, label in zip(logits, y, strict=True):
@@ -104,8 +104,8 @@ def test_a_step_shows_64_and_10_images_once() -> None:
 
 def test_settings_are_those_of_experience_replay_with_the_step_size_of_a_grid() -> None:
     config = METHODS["pfc"].Config()
-    assert (config.optimiser, config.lr, config.momentum) == ("sgd", 0.1, 0.0)
-    assert (config.weight_decay, config.recipe, config.views) == (1e-4, "full", 1)
+    assert (config.optimizer, config.lr, config.momentum) == ("sgd", 0.1, 0.0)
+    assert (config.weight_decay, config.augmentation, config.views) == (1e-4, "full", 1)
     assert config.classifier == "head"
 
 
@@ -127,7 +127,7 @@ def test_few_classes_still_have_directions(classes: int) -> None:
 
 
 def test_a_teacher_has_the_same_simplex_to_the_bit() -> None:
-    feed, made = stream(), learner(teacher="ema", answers_by="average")
+    feed, made = stream(), learner(teacher="ema", predict_with="average")
     for step in range(4):
         made.observe(feed.batch(step))
     assert made.teacher is not None

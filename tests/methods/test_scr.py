@@ -37,13 +37,13 @@ def literal_loss(z: Tensor, labels: list[int]) -> Tensor:
 @pytest.mark.parametrize("views", [1, 2])
 def test_one_step_is_the_algorithm_of_the_paper(views: int) -> None:
     feed, made = stream(), learner(views=views, memory_batch=4)
-    assert made.observe(feed.batch(0)) is None, "nothing is learnt while the memory is empty"
+    assert made.observe(feed.batch(0)) is None, "nothing is learned while the memory is empty"
     twin = copy.deepcopy(made)
     loss = made.observe(feed.batch(1))
 
     kept, new = twin.memory.sample(4), feed.batch(1)
     x, y = torch.cat([kept.x, new.x]), torch.cat([kept.y, new.y]).tolist()
-    shown = [twin.recipe(x, twin.rng["views"]) for _ in range(views)] + [x]
+    shown = [twin.augmentation(x, twin.rng["views"]) for _ in range(views)] + [x]
     projections = [twin.network.head(twin.network.encoder(view)) for view in shown]
     z = torch.cat([p / p.norm(dim=1, keepdim=True) for p in projections])
     assert z.shape == ((views + 1) * 14, 128)
@@ -72,8 +72,8 @@ def test_a_step_shows_two_views_of_64_and_10_images() -> None:
 
 def test_released_settings_are_the_defaults() -> None:
     config = METHODS["scr"].Config()
-    assert (config.optimiser, config.lr, config.momentum) == ("sgd", 0.01, 0.9)
-    assert (config.weight_decay, config.recipe, config.views) == (1e-4, "full", 1)
+    assert (config.optimizer, config.lr, config.momentum) == ("sgd", 0.01, 0.9)
+    assert (config.weight_decay, config.augmentation, config.views) == (1e-4, "full", 1)
     assert (config.temperature, config.projection, config.head) == (0.07, 128, "mlp")
     assert (config.classifier, config.memory_batch) == ("nearest-mean", 64)
 
@@ -94,7 +94,7 @@ def test_a_single_view_of_singleton_classes_is_no_nan() -> None:
         ({"projection": 0}, "projection 0 is out of range: give an integer from 1 to 65,536$"),
         ({"views": -1}, "views -1 is out of range: give an integer from 0 to 1,000$"),
         ({"classifier": "head"}, "unknown classifier 'head' .* known are knn, linear-probe"),
-        ({"recipe": "ful"}, "did you mean 'full'"),
+        ({"augmentation": "ful"}, "did you mean 'full'"),
     ],
 )
 def test_bad_values_are_refused_in_words(fields: dict[str, Any], said: str) -> None:

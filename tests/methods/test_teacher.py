@@ -36,24 +36,24 @@ def followed(made: Replay, steps: int) -> Replay:
     return made
 
 
-def literal_distillation(taught: Tensor, learnt: Tensor, temperature: float) -> Tensor:
+def literal_distillation(taught: Tensor, learned: Tensor, temperature: float) -> Tensor:
     """Return T² KL(teacher || student), row by row and class by class."""
     total = torch.zeros(())
-    for t, s in zip(taught, learnt, strict=True):
+    for t, s in zip(taught, learned, strict=True):
         p, q = (t / temperature).softmax(0), (s / temperature).softmax(0)
         total = total + sum(p[k] * (p[k] / q[k]).log() for k in range(len(t)))
     return temperature**2 * total / len(taught)
 
 
 def test_distillation_is_the_divergence_from_teacher_to_student() -> None:
-    taught, learnt = torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(0))
-    expected = literal_distillation(taught, learnt, 4.0)
-    assert torch.allclose(distillation(taught, learnt, 4.0), expected, rtol=1e-5)
-    assert not torch.allclose(distillation(learnt, taught, 4.0), expected, rtol=1e-3)
+    taught, learned = torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(0))
+    expected = literal_distillation(taught, learned, 4.0)
+    assert torch.allclose(distillation(taught, learned, 4.0), expected, rtol=1e-5)
+    assert not torch.allclose(distillation(learned, taught, 4.0), expected, rtol=1e-3)
 
 
 def test_one_step_of_replay_with_a_teacher() -> None:
-    made = followed(learner("er", recipe="none", weight_decay=0.0, momentum=0.0), 3)
+    made = followed(learner("er", augmentation="none", weight_decay=0.0, momentum=0.0), 3)
     assert made.teacher is not None
     student, teacher = copy.deepcopy(made.network), copy.deepcopy(made.teacher.network)
     batch, kept = stream().batch(3), copy.deepcopy(made.memory).sample(4)
@@ -72,8 +72,8 @@ def test_one_step_of_replay_with_a_teacher() -> None:
         assert torch.allclose(ours, theirs - 0.01 * theirs.grad, atol=1e-5)
     states = (made.teacher.network.state_dict(), teacher.state_dict(), made.network.state_dict())
     for name, now in states[0].items():
-        before, learnt = states[1][name], states[2][name]
-        wanted = 0.9 * before + 0.1 * learnt if now.is_floating_point() else learnt
+        before, learned = states[1][name], states[2][name]
+        wanted = 0.9 * before + 0.1 * learned if now.is_floating_point() else learned
         assert torch.allclose(now, wanted, atol=1e-6), name
 
 
@@ -92,20 +92,20 @@ def test_a_teacher_starts_as_a_copy_without_gradients_and_stays_in_evaluation() 
 
 def test_a_posterior_teacher_speaks_of_the_classes_seen() -> None:
     made = followed(learner("agd-fd", views=1, projection=16), 2)
-    taught, learnt = torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(0))
+    taught, learned = torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(0))
     seen = made.seen.tolist()
     assert 0 < len(seen) < 4
 
     def posterior(p: Tensor) -> Tensor:
         return made.log_density(F.normalize(p)[:, seen])  # type: ignore[attr-defined,no-any-return]
 
-    expected = literal_distillation(posterior(taught), posterior(learnt), 4.0)
-    assert torch.allclose(made.distance(taught, learnt), expected, rtol=1e-4)
+    expected = literal_distillation(posterior(taught), posterior(learned), 4.0)
+    assert torch.allclose(made.distance(taught, learned), expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize("who", ["student", "teacher", "average"])
 def test_who_answers(who: str) -> None:
-    made = followed(learner("er", answers_by=who), 3)
+    made = followed(learner("er", predict_with=who), 3)
     assert made.teacher is not None
     student = dict(made.network.named_parameters())
     teacher = dict(made.teacher.network.named_parameters())
@@ -126,7 +126,7 @@ def test_new_classes_join_the_teacher_as_the_student_has_them() -> None:
 @pytest.mark.parametrize("name", ["agd-fd", "er", "er-ace", "derpp", "scr", "pcr", "ocm", "dvc"])
 def test_methods_with_a_teacher_keep_the_contract(name: str) -> None:
     fields = SMALL | ({"views": 1} if name == "agd-fd" else {})
-    check_method(name, METHODS[name].Config(answers_by="average", **fields))
+    check_method(name, METHODS[name].Config(predict_with="average", **fields))
 
 
 @pytest.mark.parametrize("momentum", [1.0, -0.1, 2.0, float("nan")])
@@ -158,7 +158,7 @@ def test_numbers_that_no_teacher_can_have(name: str, given: Any, wanted: str) ->
         learner("er", **fields)
 
 
-@pytest.mark.parametrize(("name", "given"), [("answers_by", "teacher"), ("teacher_weight", 2.0)])
+@pytest.mark.parametrize(("name", "given"), [("predict_with", "teacher"), ("teacher_weight", 2.0)])
 def test_what_a_teacher_would_do_is_refused_without_one(name: str, given: Any) -> None:
     with pytest.raises(SteradError, match=f"{name}={given} without a teacher: set teacher=ema"):
         learner("er", teacher="none", **{"teacher_momentum": 0.99, name: given})

@@ -1,4 +1,4 @@
-"""Rows of features have no views, so that nothing is pushed twice; a recipe of the user's may."""
+"""Rows of features have no views, so each is computed once; a user's augmentation may add some."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from sterad.errors import SteradError
 from sterad.methods import METHODS, Problem
 from sterad.methods.replay import Replay
 from sterad.streams import Batch
-from sterad.views import RECIPES, Recipe
+from sterad.views import AUGMENTATIONS, Augmentation
 
 
 def learner(method: str, shape: tuple[int, ...] = (6,), **fields: Any) -> Replay:
@@ -40,13 +40,13 @@ def test_a_vector_goes_through_the_network_once(method: str) -> None:
 
 @pytest.mark.parametrize("method", ["agd-fd", "scr"])
 def test_images_that_nothing_changes_go_through_once_too(method: str) -> None:
-    assert images_of_a_step(learner(method, (1, 8, 8), recipe="none")) == 12
+    assert images_of_a_step(learner(method, (1, 8, 8), augmentation="none")) == 12
     views = METHODS[method].Config().views
     assert images_of_a_step(learner(method, (1, 8, 8))) == 12 * (views + 1)
 
 
 @dataclass(frozen=True)
-class Jitter(Recipe):
+class Jitter(Augmentation):
     """Adds noise to vectors."""
 
     takes_vectors = True
@@ -55,9 +55,9 @@ class Jitter(Recipe):
         return x + 0.1 * torch.randn(x.shape, generator=rng)
 
 
-def test_a_recipe_for_vectors_gives_them_views(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(RECIPES._things, "jitter", Jitter)
-    made = learner("agd-fd", recipe="jitter", views=2)
+def test_a_augmentation_for_vectors_gives_them_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(AUGMENTATIONS._things, "jitter", Jitter)
+    made = learner("agd-fd", augmentation="jitter", views=2)
     assert images_of_a_step(made) == 36
     x = torch.rand(4, 6)
     first, second, raw = made.views_of(x)

@@ -15,7 +15,7 @@ def config(method: str, **values: Any) -> RunConfig:
 
 
 def told(made: RunConfig, paper: dict[str, Any] = AGD) -> list[str]:
-    return [one.text for one in differences(essential(made.plain()), expected(paper))]
+    return [one.text for one in differences(essential(made.to_dict()), expected(paper))]
 
 
 @pytest.mark.parametrize("method", raw_protocol()["method"])

@@ -8,7 +8,7 @@ import pytest
 from sterad.cli.components import request
 from sterad.cli.train import OutputOptions
 from sterad.engine.execution import Execution
-from sterad.experiments.config import Protocol, RunConfig
+from sterad.experiments.config import RunConfig, RunSettings
 from sterad.experiments.study import Study
 from sterad.paper.commands import train_command
 from sterad.paper.numbers import Number, numbers
@@ -26,13 +26,13 @@ def test_a_study_is_its_table(table: int) -> None:
     wanted = runnable(table)
     made = Study.from_toml(STUDIES / f"{wanted[0].table.study}.toml").configs
     assert len(made) == len(wanted) * wanted[0].runs
-    found = {(str(sorted(essential(c.plain()).items())), c.protocol.seed) for c in made}
+    found = {(str(sorted(essential(c.to_dict()).items())), c.settings.seed) for c in made}
     for number in wanted:
         for seed in range(number.runs):
             settings = sorted(expected(number.settings).items())
             if (str(settings), seed) not in found:
                 near = min(
-                    (differences(essential(c.plain()), dict(settings)) for c in made), key=len
+                    (differences(essential(c.to_dict()), dict(settings)) for c in made), key=len
                 )
                 pytest.fail(f"{number.where}: {', '.join(one.text for one in near)}")
 
@@ -58,7 +58,7 @@ def test_the_command_of_a_number_makes_a_run_of_the_study(
 def _config(line: str) -> RunConfig:
     """Read a command as `sterad train` does, for its first seed."""
     words = line.partition("sterad train ")[2].partition(";")[0].replace("$seed", "0").split()
-    own = {"Run": (Protocol, OutputOptions), "Execution": (Execution,)}
+    own = {"Run": (RunSettings, OutputOptions), "Execution": (Execution,)}
     return request(words, "sterad train", "", "method", ("dataset", "stream"), own).config()
 
 

@@ -148,8 +148,8 @@ def _sphere(facts: StreamFacts, rng: np.random.Generator) -> SpherePicture:
     frames = []
     for place, task in enumerate((1, 3, 5)):
         labels = np.repeat(classes[: place + 1], 60)
-        centres = np.eye(3)[np.repeat(np.arange(place + 1), 60)]
-        z = centres + 0.35 * rng.normal(size=centres.shape)
+        centers = np.eye(3)[np.repeat(np.arange(place + 1), 60)]
+        z = centers + 0.35 * rng.normal(size=centers.shape)
         z /= np.linalg.norm(z, axis=1, keepdims=True)
         points = tuple((float(a), float(b), float(c)) for a, b, c in z)
         step = SAMPLES * task // TASKS // 10

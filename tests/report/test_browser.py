@@ -242,5 +242,5 @@ def test_the_screenshot_is_not_blank(opened: Tab) -> None:
     pixels = matplotlib.image.imread(io.BytesIO(shot))
     assert pixels.shape[:2] == (3000, 1000)
     bands = np.array_split((255 * pixels[..., :3]).astype(np.uint32), 4)
-    colours = [np.unique(band @ np.array([65536, 256, 1], np.uint32)) for band in bands]
-    assert all(len(found) > 50 for found in colours)
+    colors = [np.unique(band @ np.array([65536, 256, 1], np.uint32)) for band in bands]
+    assert all(len(found) > 50 for found in colors)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sterad.errors import SteradError
-from sterad.report.style import PALETTE, strokes, task_colours, themed
+from sterad.report.style import PALETTE, strokes, task_colors, themed
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
 SIGHT = {
@@ -18,8 +18,8 @@ SIGHT = {
 XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
 
 
-def linear(colour: str) -> np.ndarray:
-    c = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+def linear(color: str) -> np.ndarray:
+    c = np.array([int(color[at : at + 2], 16) for at in (1, 3, 5)]) / 255
     return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
 
 
@@ -29,29 +29,29 @@ def lab(rgb: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("page", ["#ffffff", "#14171c"])
-def test_colours_stand_out_on_light_and_dark(page: str) -> None:
+def test_colors_stand_out_on_light_and_dark(page: str) -> None:
     ground = XYZ[1] @ linear(page)
-    for colour in PALETTE:
-        darker, lighter = sorted((ground, XYZ[1] @ linear(colour)))
-        assert (lighter + 0.05) / (darker + 0.05) >= 2.5, colour
+    for color in PALETTE:
+        darker, lighter = sorted((ground, XYZ[1] @ linear(color)))
+        assert (lighter + 0.05) / (darker + 0.05) >= 2.5, color
 
 
 @pytest.mark.parametrize("sight", SIGHT)
-def test_colours_stay_apart_for_the_colour_blind(sight: str) -> None:
-    seen = {colour: lab(np.array(SIGHT[sight]) @ linear(colour)) for colour in PALETTE}
+def test_colors_stay_apart_for_the_color_blind(sight: str) -> None:
+    seen = {color: lab(np.array(SIGHT[sight]) @ linear(color)) for color in PALETTE}
     for one, other in itertools.combinations(PALETTE, 2):
         assert np.linalg.norm(seen[one] - seen[other]) > 12, (one, other)
 
 
 def test_twenty_four_methods_differ_in_more_than_one_way() -> None:
     looks = [strokes(index) for index in range(24)]
-    assert len({(look.colour, look.dash) for look in looks}) == 24
+    assert len({(look.color, look.dash) for look in looks}) == 24
     assert len({look.marker for look in looks[:6]}) == 6
 
 
 @pytest.mark.parametrize("count", [0, 1, 6, 7, 100])
-def test_every_task_has_its_colour(count: int) -> None:
-    assert len(set(task_colours(count))) == count
+def test_every_task_has_its_color(count: int) -> None:
+    assert len(set(task_colors(count))) == count
 
 
 def test_the_theme_leaves_nothing_behind() -> None:

@@ -59,9 +59,9 @@ def test_markdown_keeps_its_columns_whatever_the_name(make_record: Build) -> Non
 
 
 def test_terminal_shows_the_same_numbers(records: list[RunRecord]) -> None:
-    sink = io.StringIO()
-    Console(file=sink, width=100).print(terminal_table(records))
-    shown = sink.getvalue()
+    logger = io.StringIO()
+    Console(file=logger, width=100).print(terminal_table(records))
+    shown = logger.getvalue()
     for wanted in (
         "93.00 ± 3.61 (n=3)",
         "95.00 (n=1)",
@@ -73,9 +73,9 @@ def test_terminal_shows_the_same_numbers(records: list[RunRecord]) -> None:
 
 
 def test_names_are_no_markup_in_the_terminal(make_record: Build) -> None:
-    sink = io.StringIO()
-    Console(file=sink, width=100).print(terminal_table([make_record("[red]mine[/red]")]))
-    assert "[red]mine[/red]" in sink.getvalue()
+    logger = io.StringIO()
+    Console(file=logger, width=100).print(terminal_table([make_record("[red]mine[/red]")]))
+    assert "[red]mine[/red]" in logger.getvalue()
 
 
 def test_unknown_metric(records: list[RunRecord]) -> None:
@@ -102,11 +102,11 @@ def test_best_and_second_are_marked_and_ranked(make_record: Build) -> None:
     assert lines[2] == "| agd-fd | **80.08 ± 0.08 (n=5)** | <ins>70.08 ± 0.08 (n=5)</ins> | 1.5 |"
     assert lines[3] == "| er | 50.08 ± 0.08 (n=5) | **90.08 ± 0.08 (n=5)** | 2.0 |"
     assert lines[4] == "| scr | <ins>70.08 ± 0.08 (n=5)</ins> | 60.08 ± 0.08 (n=5) | 2.5 |"
-    sink = io.StringIO()
-    Console(file=sink, width=100, force_terminal=True).print(terminal_table(records))
-    assert "\x1b[1m" in sink.getvalue()
-    assert "\x1b[4m" in sink.getvalue()
-    assert "paired t-test" in sink.getvalue()
+    logger = io.StringIO()
+    Console(file=logger, width=100, force_terminal=True).print(terminal_table(records))
+    assert "\x1b[1m" in logger.getvalue()
+    assert "\x1b[4m" in logger.getvalue()
+    assert "paired t-test" in logger.getvalue()
 
 
 def test_the_footnotes_hold_the_rule_and_the_reasons(make_record: Build) -> None:

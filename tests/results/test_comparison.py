@@ -11,7 +11,7 @@ from sterad.results.comparison import (
     paired_p,
     standing,
 )
-from sterad.results.statistics import summarise
+from sterad.results.statistics import summarize
 
 
 def marks(found: Standing) -> tuple[set[int], set[int]]:
@@ -30,12 +30,12 @@ def test_the_paired_test_is_that_of_scipy(count: int, shift: float) -> None:
     common = rng.normal(size=count)
     one, other = common + 0.1 * rng.normal(size=count) + shift, common
     wanted = stats.ttest_rel(one, other).pvalue
-    assert paired_p(summarise((one - other).tolist())) == pytest.approx(wanted, rel=1e-9)
+    assert paired_p(summarize((one - other).tolist())) == pytest.approx(wanted, rel=1e-9)
 
 
 def test_equal_differences_leave_no_doubt() -> None:
-    assert paired_p(summarise([0.0, 0.0, 0.0])) == 1.0
-    assert paired_p(summarise([0.25, 0.25])) == 0.0
+    assert paired_p(summarize([0.0, 0.0, 0.0])) == 1.0
+    assert paired_p(summarize([0.25, 0.25])) == 0.0
 
 
 def test_holm_by_hand() -> None:

@@ -117,9 +117,9 @@ def test_a_foreign_record_is_refused(record: RunRecord, values: dict[str, Any]) 
 
 def test_a_record_of_a_newer_version_is_told_and_stays(record: RunRecord) -> None:
     with pytest.raises(SteradError) as caught:
-        RunRecord.from_json(changed(record, colour="red", age=3), "a/record.json")
+        RunRecord.from_json(changed(record, color="red", age=3), "a/record.json")
     assert str(caught.value) == (
-        "a/record.json has fields that this sterad does not know (age, colour), so a newer one "
+        "a/record.json has fields that this sterad does not know (age, color), so a newer one "
         "wrote it: use that one; the record stays as it is"
     )
 

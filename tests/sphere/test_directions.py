@@ -66,12 +66,12 @@ def test_learned_directions_learn() -> None:
     z = normalize(torch.tensor([[1.0, 0, 0], [0, 1.0, 0]]), dim=1)
     labels = torch.tensor([0, 1])
     log_kernel = kernel(VonMisesFisher, 5.0, 3)
-    optimiser = torch.optim.SGD(directions.parameters(), lr=0.5)
+    optimizer = torch.optim.SGD(directions.parameters(), lr=0.5)
     first = posterior_loss(z, labels, log_kernel, directions()).item()
     for _ in range(20):
         loss = posterior_loss(z, labels, log_kernel, directions())
         directions.weight.grad = torch.autograd.grad(loss, directions.weight)[0]
-        optimiser.step()
+        optimizer.step()
     assert loss.item() < first / 2
     assert torch.allclose(directions().norm(dim=1), torch.ones(2))
 

@@ -100,7 +100,7 @@ def test_rsample_carries_the_gradient_of_the_mean(
     law: type[SphericalLaw], shape: dict[str, float]
 ) -> None:
     if not law.has_rsample:
-        with pytest.raises(NotImplementedError, match="no reparametrised sampler"):
+        with pytest.raises(NotImplementedError, match="no reparametrized sampler"):
             build(law, 3, 1.0, shape).rsample()
         return
     kappa = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)

@@ -24,7 +24,7 @@ def exact(dimension: int, kappa: float) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 4, 16, 128, 512, 2048, 4096])
-def test_normaliser_and_its_slope(dimension: int) -> None:
+def test_normalizer_and_its_slope(dimension: int) -> None:
     kappa = torch.tensor(CONCENTRATIONS, dtype=torch.float64, requires_grad=True)
     value = log_cosine_mgf(kappa, dimension)
     (slope,) = torch.autograd.grad(value.sum(), kappa)

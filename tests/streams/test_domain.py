@@ -63,7 +63,7 @@ def test_sessions_have_one_evaluation_of_all_test_images() -> None:
     assert one.indices.tolist() == list(range(100))
 
 
-@pytest.mark.parametrize("kind", ["rotation", "permutation", "brightness", "colour"])
+@pytest.mark.parametrize("kind", ["rotation", "permutation", "brightness", "color"])
 def test_each_domain_shows_its_images_under_its_transformation(kind: Any) -> None:
     data = recorded(93)
     stream = Domain(kind=kind, domains=4, batch_size=5).open(data, 7)
@@ -143,7 +143,7 @@ def test_a_dataset_without_sessions_is_rotated() -> None:
         (Domain("sessions"), Synthetic(per_class=2).load(), "has no sessions"),
         (Domain("sessions", 3), recorded(), "has 8 sessions"),
         (Domain("sessions", whole=True), recorded(), "do not give domains or whole"),
-        (Domain("colour"), Synthetic(per_class=2).load(), "is gray"),
+        (Domain("color"), Synthetic(per_class=2).load(), "is gray"),
         (Domain("rotation", 21), Synthetic(per_class=2).load(), "20 images cannot fill 21"),
     ],
 )
@@ -161,7 +161,7 @@ def test_zero_domains_raise() -> None:
 
 def test_an_unknown_kind_raises() -> None:
     message = (
-        "^kind 'moon' is unknown: choose sessions, rotation, permutation, brightness or colour$"
+        "^kind 'moon' is unknown: choose sessions, rotation, permutation, brightness or color$"
     )
     with pytest.raises(SteradError, match=message):
         Domain("moon")  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from sterad.streams.i_blurry import random_cuts
 from sterad.streams.tasks import home_tasks
 
 
-def labelled(classes: int, per_class: int) -> Dataset:
+def labeled(classes: int, per_class: int) -> Dataset:
     labels = np.tile(np.arange(classes), per_class)
     images = np.zeros((len(labels), 1, 1, 1), np.uint8)
     return Dataset.from_arrays(images, labels, images[:classes], np.arange(classes))
@@ -25,7 +25,7 @@ def in_task(stream: Stream) -> np.ndarray:
 def test_the_counts_of_cifar10_are_those_of_the_published_streams(
     blur: int, home: tuple[int, int], others: tuple[int, int]
 ) -> None:
-    stream = IBlurry(tasks=5, blur=blur).open(labelled(10, 5000), seed=1)
+    stream = IBlurry(tasks=5, blur=blur).open(labeled(10, 5000), seed=1)
     counts = in_task(stream)
     assert (counts.sum(axis=0) == 10_000).all()
     homes = home_tasks(stream.tasks, 10)
@@ -40,7 +40,7 @@ def test_the_counts_of_cifar10_are_those_of_the_published_streams(
 
 
 def test_all_blurry_classes_of_cifar100_begin_in_the_first_task() -> None:
-    stream = IBlurry(tasks=5).open(labelled(100, 500), seed=1)
+    stream = IBlurry(tasks=5).open(labeled(100, 500), seed=1)
     counts = in_task(stream)
     assert (counts[:, 0] > 0).sum() == 60
     blurry = counts[counts.max(axis=1) < 500]
@@ -50,25 +50,25 @@ def test_all_blurry_classes_of_cifar100_begin_in_the_first_task() -> None:
 
 
 def test_images_are_shuffled_inside_a_task() -> None:
-    stream = IBlurry(tasks=5).open(labelled(10, 1000), seed=0)
+    stream = IBlurry(tasks=5).open(labeled(10, 1000), seed=0)
     quarters = stream.proportions(20)[:4]
     common = quarters.sum(axis=0) > 500
     assert (quarters[:, common] / quarters[:, common].mean(axis=0)).std() < 0.1
 
 
 def test_the_tasks_are_those_of_the_clear_stream() -> None:
-    data = labelled(10, 50)
+    data = labeled(10, 50)
     assert IBlurry(tasks=5).open(data, 3).tasks == Clear(tasks=5).open(data, 3).tasks
 
 
 def test_all_disjoint_is_clear_and_all_blurred_is_uniform() -> None:
-    data = labelled(10, 1000)
+    data = labeled(10, 1000)
     assert (np.count_nonzero(in_task(IBlurry(5, disjoint=100).open(data, 0)), axis=1) == 1).all()
     assert (in_task(IBlurry(5, disjoint=0, blur=100).open(data, 0)) > 150).all()
 
 
 def test_shares_that_do_not_divide_are_spread_evenly() -> None:
-    stream = IBlurry(tasks=4, disjoint=50, blur=40).open(labelled(12, 100), seed=0)
+    stream = IBlurry(tasks=4, disjoint=50, blur=40).open(labeled(12, 100), seed=0)
     homes = home_tasks(stream.tasks, 12)
     alone = [label for label, row in enumerate(stream.proportions(4).T) if row.max() == 100]
     assert len(alone) <= 6

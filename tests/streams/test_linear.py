@@ -6,7 +6,7 @@ from sterad.streams import Clear, Linear
 from sterad.streams.linear import trapezoid_times
 
 
-def labelled(per_class: tuple[int, ...]) -> Dataset:
+def labeled(per_class: tuple[int, ...]) -> Dataset:
     labels = np.repeat(np.arange(len(per_class)), per_class)
     images = np.zeros((len(labels), 1, 1, 1), np.uint8)
     return Dataset.from_arrays(images, labels, images[: len(per_class)], range(len(per_class)))
@@ -15,7 +15,7 @@ def labelled(per_class: tuple[int, ...]) -> Dataset:
 def test_shares_follow_the_straight_lines() -> None:
     # Three tasks of 20,000 and an overlap of one half: each transition lasts 10,000.
     order = (0, 1, 2)
-    stream = Linear(tasks=3, label_order=order).open(labelled((20_000,) * 3), seed=0)
+    stream = Linear(tasks=3, label_order=order).open(labeled((20_000,) * 3), seed=0)
     shares = stream.proportions(60) / 1000
     middle = np.arange(60) * 1000 + 500
     falls = [np.clip((end + 5000 - middle) / 10_000, 0, 1) for end in (20_000, 40_000)]
@@ -24,7 +24,7 @@ def test_shares_follow_the_straight_lines() -> None:
 
 
 def test_unequal_tasks_mix_over_a_share_of_the_smaller_one() -> None:
-    stream = Linear(tasks=2, overlap=1.0, label_order=(0, 1)).open(labelled((9000, 1000)), 0)
+    stream = Linear(tasks=2, overlap=1.0, label_order=(0, 1)).open(labeled((9000, 1000)), 0)
     first = np.flatnonzero(stream.dataset.train_labels[stream.order] == 1)[0]
     last = np.flatnonzero(stream.dataset.train_labels[stream.order] == 0)[-1]
     assert first == pytest.approx(8550, abs=150)
@@ -32,7 +32,7 @@ def test_unequal_tasks_mix_over_a_share_of_the_smaller_one() -> None:
 
 
 def test_no_overlap_is_the_clear_order_of_tasks_without_its_ends() -> None:
-    data = labelled((30, 20, 10))
+    data = labeled((30, 20, 10))
     linear, clear = Linear(tasks=3, overlap=0).open(data, 1), Clear(tasks=3).open(data, 1)
     labels = data.train_labels
     assert labels[linear.order].tolist() == labels[clear.order].tolist()

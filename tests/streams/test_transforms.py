@@ -7,7 +7,7 @@ from sterad.errors import SteradError
 from sterad.streams.transforms import (
     TRANSFORMS,
     Brightness,
-    Colour,
+    Color,
     Permutation,
     Rotation,
     Transform,
@@ -15,7 +15,7 @@ from sterad.streams.transforms import (
     to_dict,
 )
 
-ALL = [Rotation(30.0), Rotation(270.0), Permutation(3), Brightness(1.7), Colour(0.4)]
+ALL = [Rotation(30.0), Rotation(270.0), Permutation(3), Brightness(1.7), Color(0.4)]
 
 
 def images(n: int = 4, channels: int = 3, size: int = 9) -> Tensor:
@@ -35,7 +35,7 @@ def test_shape_range_and_input_do_not_change_and_images_do_not_mix(transform: Tr
     torch.testing.assert_close(transform(x[1:2]), y[1:2])
 
 
-@pytest.mark.parametrize("transform", [Rotation(0), Permutation(0), Brightness(1), Colour(0)])
+@pytest.mark.parametrize("transform", [Rotation(0), Permutation(0), Brightness(1), Color(0)])
 def test_the_first_of_each_kind_is_the_identity(transform: Transform) -> None:
     torch.testing.assert_close(transform(images()), images())
 
@@ -66,9 +66,9 @@ def test_brightness_saturates_at_white() -> None:
 
 def test_a_third_of_a_turn_rotates_the_channels_and_keeps_grays() -> None:
     x = images()
-    torch.testing.assert_close(Colour(1 / 3)(x), x[:, [2, 0, 1]])
+    torch.testing.assert_close(Color(1 / 3)(x), x[:, [2, 0, 1]])
     gray = images(channels=1).expand(-1, 3, -1, -1)
-    torch.testing.assert_close(Colour(0.17)(gray), gray)
+    torch.testing.assert_close(Color(0.17)(gray), gray)
 
 
 @pytest.mark.parametrize("transform", ALL)

@@ -11,7 +11,7 @@ def test_a_good_law_passes() -> None:
     check_law("projected-student-t", (3,), (1.0,), draws=2000, df=4.0)
 
 
-class Unnormalised(VonMisesFisher):
+class Unnormalized(VonMisesFisher):
     @staticmethod
     def log_kernel_at(cosine: Tensor, concentration: Tensor, dimension: int) -> Tensor:
         return concentration * cosine
@@ -38,7 +38,7 @@ class WrongVariance(VonMisesFisher):
 @pytest.mark.parametrize(
     ("law", "words"),
     [
-        (Unnormalised, "has mass"),
+        (Unnormalized, "has mass"),
         (Backwards, "does not rise with the cosine"),
         (WrongDraws, "do not follow the density"),
         (WrongVariance, "must be positive and fall"),

@@ -19,7 +19,7 @@ from sterad.testing.method import same
 
 @dataclass(frozen=True)
 class SmallConfig(ReplayConfig):
-    recipe: str = "none"
+    augmentation: str = "none"
     memory_batch: int = 4
 
 
@@ -159,8 +159,8 @@ def test_a_good_method_passes_by_class_and_config() -> None:
     [
         (ChangesImages, "observe changed the images that it was given"),
         (ChangesLabels, "observe changed the labels that it was given"),
-        (LearnsFromNewClassesOnly, "image 0 of batch 1 was neither learnt from nor kept"),
-        (OverlooksTheLast, "image 4 of batch 0 was neither learnt from nor kept"),
+        (LearnsFromNewClassesOnly, "image 0 of batch 1 was neither learned from nor kept"),
+        (OverlooksTheLast, "image 4 of batch 0 was neither learned from nor kept"),
         (KeepsTwice, "the memory holds an image more than once"),
         (ForgetsState, "some state is missing from it"),
         (ForgetsWhatOnlyAnswersNeed, "some state is missing from it"),
@@ -168,7 +168,7 @@ def test_a_good_method_passes_by_class_and_config() -> None:
         (Overfills, "the memory holds 14 images and may hold 12"),
         (AnswersUnseen, "predict answered a class that was never seen"),
         (AnswersOneForAll, "predict must give one label an image"),
-        (LearnsFromQuestions, "answering changed what is learnt"),
+        (LearnsFromQuestions, "answering changed what is learned"),
         (IgnoresItsSeed, "another seed gave the same result"),
         (IsNeverTheSame, "the result differs|the same seed gave another result"),
         (Diverges, "the loss is (inf|nan) at step 0"),

@@ -1,4 +1,4 @@
-"""The bare network: forward, backward and optimiser on a workload, and nothing else.
+"""The bare network: forward, backward and optimizer on a workload, and nothing else.
 
 The least that a method can cost. Its passes go one after the other with all threads inside each, as
 they are or compiled, or side by side with a thread each, whichever the machine does fastest.
@@ -15,20 +15,20 @@ from torch import Tensor
 from sterad.bench.workload import Pass, Workload
 from sterad.encoders import Network
 from sterad.encoders.network import COMPILE_AFTER
-from sterad.methods.optimisers import OptimiserConfig, make_optimiser
+from sterad.methods.optimizers import OptimizerConfig, make_optimizer
 from sterad.torch_private import add_each_
 
 
 class Bare:
-    """A network, an optimiser and images that have nothing to do but to be pushed."""
+    """A network, an optimizer and images that have nothing to do but to be pushed."""
 
     def __init__(
-        self, network: Network, config: OptimiserConfig, workload: Workload, images: Tensor
+        self, network: Network, config: OptimizerConfig, workload: Workload, images: Tensor
     ) -> None:
         """Copy the network; images: as many placed ones as the largest pass has."""
         self.network = deepcopy(network).train()
         self.weights = [one for one in self.network.parameters() if one.requires_grad]
-        self.config, self.optimiser = config, make_optimiser(config, self.weights)
+        self.config, self.optimizer = config, make_optimizer(config, self.weights)
         self.workload, self.images = workload, images
         self.pool: ThreadPoolExecutor | None = None
         self.replicas: list[Network] = []
@@ -43,11 +43,11 @@ class Bare:
     def in_turn(self) -> None:
         """Push the passes one after the other."""
         for step in self.workload.steps:
-            self.optimiser.zero_grad(set_to_none=True)
+            self.optimizer.zero_grad(set_to_none=True)
             for one in step:
                 self._push(self.network, one)
             if any(one.learning for one in step):
-                self.optimiser.step()
+                self.optimizer.step()
 
     def side_by_side(self, threads: int) -> None:
         """Push the passes of each step on threads, each through weights of its own."""
@@ -63,7 +63,7 @@ class Bare:
             list(self.pool.map(self._push, self.replicas, step))
             self._gather(replica for replica, one in zip(self.replicas, step, strict=False))
             if any(one.learning for one in step):
-                self.optimiser.step()
+                self.optimizer.step()
 
     def _push(self, network: Network, one: Pass) -> None:
         with torch.set_grad_enabled(one.learning):

@@ -19,7 +19,7 @@ class Spread:
 
     @staticmethod
     def of(values: list[float]) -> "Spread":
-        """Summarise at least one number.
+        """Summarize at least one number.
 
         >>> Spread.of([3.0, 1.0, 2.0])
         Spread(median=2.0, low=1.5, high=2.5)
@@ -72,7 +72,7 @@ class Turns:
 def interleaved(contenders: Mapping[str, Act], turns: Turns) -> Timings:
     """Time one call of each contender in each round; the first round does not count.
 
-    Every other round goes backwards, so that nobody always follows the same neighbour.
+    Every other round goes backwards, so that nobody always follows the same neighbor.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     began = 0.0

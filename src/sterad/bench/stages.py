@@ -1,4 +1,4 @@
-"""Stages: which part of a step goes to views, memory, loss, optimiser, and which to the network."""
+"""Stages: which part of a step goes to views, memory, loss, optimizer, and which to the network."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -41,21 +41,21 @@ def stage_timings(scene: Scene, method: str, execution: Execution, turns: Turns)
     inside = Inside(learner)
     timings = interleaved(acts, turns)
     last = slice(-len(timings.seconds["step"]), None)
-    watched = {"loss": inside.loss[last], "optimiser": inside.optimiser[last]}
+    watched = {"loss": inside.loss[last], "optimizer": inside.optimizer[last]}
     return Timings({**timings.seconds, **watched})
 
 
 class Inside:
-    """The seconds that the loss, there and back, and the optimiser take within each step.
+    """The seconds that the loss, there and back, and the optimizer take within each step.
 
     Alone they would start a backward pass of their own, and find other caches than a step leaves.
     """
 
     def __init__(self, learner: FixedDirections) -> None:
-        """Stand between a learner and its objective, and around its optimiser."""
+        """Stand between a learner and its objective, and around its optimizer."""
         self.objective: Callable[..., Tensor] = learner.objective
         self.loss: list[float] = []
-        self.optimiser: list[float] = []
+        self.optimizer: list[float] = []
         self.began = self.spent = 0.0
         learner.engine.optimizer.register_step_pre_hook(self.sets_out)
         learner.engine.optimizer.register_step_post_hook(self.has_stepped)
@@ -71,7 +71,7 @@ class Inside:
         return loss
 
     def sets_out(self, *_: object) -> None:
-        """Begin to time the way back, or a step of the optimiser."""
+        """Begin to time the way back, or a step of the optimizer."""
         self.began = time.perf_counter()
 
     def arrives(self, _: Tensor) -> None:
@@ -79,5 +79,5 @@ class Inside:
         self.loss.append(self.spent + time.perf_counter() - self.began)
 
     def has_stepped(self, *_: object) -> None:
-        """Note how long the optimiser took."""
-        self.optimiser.append(time.perf_counter() - self.began)
+        """Note how long the optimizer took."""
+        self.optimizer.append(time.perf_counter() - self.began)

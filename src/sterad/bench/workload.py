@@ -1,6 +1,6 @@
 """Workload: which images one act of a method pushes through networks, and where it steps.
 
-Listened to from outside, by hooks on every encoder and optimiser, so that no method has to say it
+Listened to from outside, by hooks on every encoder and optimizer, so that no method has to say it
 and none can say less than it does.
 """
 
@@ -26,7 +26,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class Workload:
-    """The passes between the steps of an optimiser, step after step."""
+    """The passes between the steps of an optimizer, step after step."""
 
     steps: tuple[tuple[Pass, ...], ...]
 

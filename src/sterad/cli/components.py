@@ -10,7 +10,7 @@ from sterad.cli.options import HELP, placed_words, sort_words, typed_values, unk
 from sterad.data import DATASETS
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
-from sterad.experiments.config import Protocol, RunConfig
+from sterad.experiments.config import RunConfig, RunSettings
 from sterad.experiments.launchers import LAUNCHERS
 from sterad.experiments.toml_file import read_toml
 from sterad.experiments.tuned import tuned_values
@@ -57,7 +57,7 @@ class Request:
         """Return the run that is asked for."""
         kinds = [kind for kind in ("method", "dataset", "stream") if kind in self.chosen]
         fields = {n for kind in kinds for n in names_of(_described(kind, self.chosen[kind]))}
-        fields = (fields - self.own) | set(names_of(Protocol))
+        fields = (fields - self.own) | set(names_of(RunSettings))
         values = {name: value for name, value in self.values.items() if name in fields}
         return RunConfig.of(**values, **{kind: self.chosen[kind] for kind in kinds})
 
@@ -129,7 +129,7 @@ def request(
     typed = {name: given for name, given in words.given.items() if name not in named}
     typed |= placed_words(rest, places, hints, prog)
     values = from_file | typed_values(typed, hints)
-    return Request(chosen, values, typed, frozenset(mine) - set(names_of(Protocol)))
+    return Request(chosen, values, typed, frozenset(mine) - set(names_of(RunSettings)))
 
 
 def _usage(prog: str, positional: str | None, optional: bool) -> str:

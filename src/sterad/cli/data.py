@@ -17,7 +17,7 @@ from sterad.errors import SteradError
 
 @dataclass(frozen=True)
 class ListOptions:
-    """Say which datasets there are, how large, under which licence and where from."""
+    """Say which datasets there are, how large, under which license and where from."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def show(_: ListOptions) -> int:
             f"  {source.classes} classes, {source.train:,} training and {source.test:,} test "
             f"images of {shape}, {source.size / 1e6:,.0f} MB to fetch"
         )
-        print(f"  licence: {source.licence}\n  from {source.page}")
+        print(f"  license: {source.license}\n  from {source.page}")
     return 0
 
 

@@ -18,25 +18,25 @@ from sterad.encoders import ENCODERS
 from sterad.errors import SteradError
 from sterad.experiments.launchers import LAUNCHERS
 from sterad.experiments.tuned import read_tuned, tuned_files
+from sterad.loggers import LOGGERS
 from sterad.memory import MEMORIES
 from sterad.methods import METHODS
 from sterad.registry import Registry, canonical, load_plugin
-from sterad.sinks import SINKS
 from sterad.sphere import LAWS
 from sterad.streams import STREAMS
-from sterad.views import RECIPES
+from sterad.views import AUGMENTATIONS
 
 REGISTRIES: tuple[Registry[Any], ...] = (
     METHODS,
     DATASETS,
     STREAMS,
     ENCODERS,
-    RECIPES,
+    AUGMENTATIONS,
     MEMORIES,
     CLASSIFIERS,
     LAWS,
     LAUNCHERS,
-    SINKS,
+    LOGGERS,
 )
 
 

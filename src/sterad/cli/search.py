@@ -13,7 +13,7 @@ from sterad.cli.search_view import SearchView, print_best, shown
 from sterad.cli.train import OutputOptions
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
-from sterad.experiments.config import Protocol, RunConfig
+from sterad.experiments.config import RunConfig, RunSettings
 from sterad.experiments.launchers import Job, Local, check_data
 from sterad.experiments.provenance import provenance
 from sterad.experiments.search.best import write_best
@@ -66,7 +66,7 @@ def main(argv: Sequence[str]) -> int:
     """Search, print the best trials, and write the best values down with where they come from."""
     own = {
         "Search": (SearchOptions,),
-        "Run": (Protocol, SearchOutput),
+        "Run": (RunSettings, SearchOutput),
         "Execution": (Execution,),
     }
     about = "Find the values of a method that do best, on images and seeds that no table reports."

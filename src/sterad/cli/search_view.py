@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sterad.cli.study_view import study_view
-from sterad.results.statistics import summarise
+from sterad.results.statistics import summarize
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -86,7 +86,7 @@ def print_best(search: "Search") -> "FrozenTrial":
     for trial in search.ranked()[:SHOWN]:
         values = search.plan.space.values(trial.params)
         cells = [_short(values.get(name, "-")) for name in names]
-        summary = summarise(trial.user_attrs["finals"])
+        summary = summarize(trial.user_attrs["finals"])
         spread = "" if summary.std is None else f" ± {summary.std:.2%}"
         table.add_row(str(trial.number), f"{summary.mean:.2%}{spread}", *cells)
     Console().print(table)
@@ -96,8 +96,8 @@ def print_best(search: "Search") -> "FrozenTrial":
 def shown(values: Mapping[str, Any]) -> str:
     """Return values as `name = value`.
 
-    >>> shown({"lr": 0.00010000000000001, "recipe": "full"})
-    'lr = 0.0001, recipe = full'
+    >>> shown({"lr": 0.00010000000000001, "augmentation": "full"})
+    'lr = 0.0001, augmentation = full'
     """
     return ", ".join(f"{name} = {_short(value)}" for name, value in values.items())
 

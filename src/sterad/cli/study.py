@@ -29,7 +29,7 @@ class StudyOptions:
     """Folder of all runs; each has a directory of its own there."""
     dry_run: bool = False
     """Only print the runs, whether each is done, and an estimate of what the others cost."""
-    sink: tuple[str, ...] = ()
+    logger: tuple[str, ...] = ()
     """Send events to this logger as well (repeatable): see `sterad list`."""
     plugin: tuple[Path, ...] = ()
     """A Python file that registers your own methods, datasets, streams (repeatable)."""
@@ -45,13 +45,13 @@ def study(options: StudyOptions, execution: Execution, launcher: Launcher) -> in
     for sentence in (said for config in missing for said in earlier_versions(config, out)):
         print(f"sterad: {sentence}", file=sys.stderr)
     jobs = [
-        Job(config, out, execution, plugins=options.plugin, sinks=options.sink)
+        Job(config, out, execution, plugins=options.plugin, loggers=options.logger)
         for config in missing
     ]
     if isinstance(launcher, Local):  # elsewhere the data lie on the workers' machines
         check_data(jobs)
     if jobs:
-        jobs[0].own_sinks()  # one that is unknown or not installed is told before anything starts
+        jobs[0].own_loggers()  # one that is unknown or not installed is told before anything starts
     failed = 0
     with study_view(wanted.title, len(wanted.configs), len(missing)) as view:
         for outcome in launcher.launch(jobs, view.heard):

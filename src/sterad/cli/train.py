@@ -7,11 +7,11 @@ from pathlib import Path
 
 from sterad.cli.components import request
 from sterad.engine.execution import Execution
-from sterad.experiments.config import Protocol, earlier_versions
+from sterad.experiments.config import RunSettings, earlier_versions
 from sterad.experiments.launchers import Job
+from sterad.loggers import progress_logger
 from sterad.results.record import METRICS, RunRecord
 from sterad.results.run_directory import RunDirectory
-from sterad.sinks import progress_sink
 from sterad.validation import Count
 
 
@@ -29,7 +29,7 @@ class OutputOptions:
     tuned: str | None = None
     """Tuned values of this method: a name from `sterad list METHOD`, or the path of a file; the
     values of --config and of the command line stand above them."""
-    sink: tuple[str, ...] = ()
+    logger: tuple[str, ...] = ()
     """Send events to this logger as well (repeatable): see `sterad list`."""
     plugin: tuple[Path, ...] = ()
     """A Python file that registers your own methods, datasets, streams (repeatable)."""
@@ -37,17 +37,17 @@ class OutputOptions:
 
 def main(argv: Sequence[str]) -> int:
     """Read the options of the named method, dataset and stream; run; print what came of it."""
-    own = {"Run": (Protocol, OutputOptions), "Execution": (Execution,)}
+    own = {"Run": (RunSettings, OutputOptions), "Execution": (Execution,)}
     about = "Learn from a stream seen once; the same command again continues, or prints the result."
     asked = request(argv, "sterad train", about, "method", ("dataset", "stream"), own)
     config, where = asked.config(), asked.take(OutputOptions)
     job = Job(
-        config, where.out, asked.execution(), where.checkpoint_every, where.plugin, where.sink
+        config, where.out, asked.execution(), where.checkpoint_every, where.plugin, where.logger
     )
     finished = job.place.record.exists()
     for sentence in [] if finished else earlier_versions(config, where.out):
         print(f"sterad: {sentence}", file=sys.stderr)
-    record = job.run([] if finished else [progress_sink(config.id)])
+    record = job.run([] if finished else [progress_logger(config.id)])
     _print(record, job.place, finished)
     return 0
 

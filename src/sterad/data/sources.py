@@ -30,7 +30,7 @@ class Source:
     """Channels, height and width."""
     tasks: int
     """Number of tasks in the paper."""
-    licence: str
+    license: str
     page: str
     choices: tuple[tuple[Remote, ...], ...]
     """Alternative sets of files, each complete; the first one is downloaded."""
@@ -74,7 +74,7 @@ SOURCES: dict[str, Source] = {
         test=10_000,
         image=(3, 32, 32),
         tasks=5,
-        licence=NO_LICENSE,
+        license=NO_LICENSE,
         page=CIFAR_URL + "cifar.html",
         choices=(
             _cifar_files(
@@ -113,7 +113,7 @@ SOURCES: dict[str, Source] = {
         test=10_000,
         image=(3, 32, 32),
         tasks=10,
-        licence=NO_LICENSE,
+        license=NO_LICENSE,
         page=CIFAR_URL + "cifar.html",
         choices=(
             _cifar_files(
@@ -142,7 +142,7 @@ SOURCES: dict[str, Source] = {
         test=10_000,
         image=(3, 64, 64),
         tasks=100,
-        licence="ImageNet terms: non-commercial research and education",
+        license="ImageNet terms: non-commercial research and education",
         page="http://cs231n.stanford.edu",
         choices=(
             (
@@ -163,7 +163,7 @@ SOURCES: dict[str, Source] = {
         test=44_972,
         image=(3, 128, 128),
         tasks=8,
-        licence="CC BY 4.0",
+        license="CC BY 4.0",
         page="https://vlomonaco.github.io/core50/",
         choices=(
             (
@@ -184,7 +184,7 @@ SOURCES: dict[str, Source] = {
         test=10_000,
         image=(1, 28, 28),
         tasks=5,
-        licence="CC BY-SA 3.0",
+        license="CC BY-SA 3.0",
         page="http://yann.lecun.com/exdb/mnist/",
         choices=(
             _idx_files(
@@ -219,7 +219,7 @@ SOURCES: dict[str, Source] = {
         test=10_000,
         image=(1, 28, 28),
         tasks=5,
-        licence="MIT",
+        license="MIT",
         page="https://github.com/zalandoresearch/fashion-mnist",
         choices=(
             _idx_files(
@@ -254,7 +254,7 @@ SOURCES: dict[str, Source] = {
         test=10_000,
         image=(1, 28, 28),
         tasks=5,
-        licence="CC BY-SA 4.0",
+        license="CC BY-SA 4.0",
         page="http://codh.rois.ac.jp/kmnist/",
         choices=(
             _idx_files(

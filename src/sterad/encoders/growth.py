@@ -7,7 +7,7 @@ from torch.optim import Optimizer
 
 from sterad.encoders.heads import last_layer
 from sterad.errors import SteradError
-from sterad.seeds import lent
+from sterad.seeds import use_generator
 
 Replaced = list[tuple[Parameter, Parameter]]
 """Pairs of a parameter that was and the one in its place, whose first rows are the old ones."""
@@ -16,8 +16,8 @@ Replaced = list[tuple[Parameter, Parameter]]
 def grow(head: nn.Module, outputs: int, rng: torch.Generator) -> Replaced:
     """Widen the last layer of a head, in place, to `outputs` rows.
 
-    Old rows keep their bits; new ones are initialised as torch does for a layer of that width, from
-    `rng`. Give what is returned to `carry_over`, or the optimiser goes on with the old layer.
+    Old rows keep their bits; new ones are initialized as torch does for a layer of that width, from
+    `rng`. Give what is returned to `carry_over`, or the optimizer goes on with the old layer.
     """
     layer = last_layer(head)
     if layer is None:
@@ -36,7 +36,7 @@ def grow(head: nn.Module, outputs: int, rng: torch.Generator) -> Replaced:
 
 
 def _widen(layer: nn.Linear, outputs: int, rng: torch.Generator) -> Replaced:
-    with lent(rng):
+    with use_generator(rng):
         # Drawn where the generator lives, so that every device gets the same rows.
         extra = nn.Linear(
             layer.in_features,
@@ -54,19 +54,19 @@ def _widen(layer: nn.Linear, outputs: int, rng: torch.Generator) -> Replaced:
     return replaced
 
 
-def carry_over(optimiser: Optimizer, replaced: Replaced) -> None:
-    """Let an optimiser go on with the new parameters where it had the old ones.
+def carry_over(optimizer: Optimizer, replaced: Replaced) -> None:
+    """Let an optimizer go on with the new parameters where it had the old ones.
 
     Its momenta stay, with zeros for new rows: as if the layer had been that wide from the start and
-    its new rows had not had a gradient yet. Parameters that it does not optimise stay out of it.
+    its new rows had not had a gradient yet. Parameters that it does not optimize stay out of it.
     """
     successors = {id(old): new for old, new in replaced}
-    for group in optimiser.param_groups:
+    for group in optimizer.param_groups:
         group["params"] = [successors.get(id(param), param) for param in group["params"]]
     for old, new in replaced:
-        if old in optimiser.state:
-            state = optimiser.state.pop(old)
-            optimiser.state[new] = {key: _padded(v, old, new) for key, v in state.items()}
+        if old in optimizer.state:
+            state = optimizer.state.pop(old)
+            optimizer.state[new] = {key: _padded(v, old, new) for key, v in state.items()}
 
 
 def _padded(value: object, old: Tensor, new: Tensor) -> object:

@@ -57,7 +57,7 @@ def frozen_layer(rows: Tensor) -> nn.Linear:
     >>> layer(torch.tensor([[5.0, 7.0]])), layer.weight.requires_grad
     (tensor([[5., 7., 0.]]), False)
     """
-    # Laid out without memory first, as an initialisation draws from torch's global generator.
+    # Laid out without memory first, as an initialization draws from torch's global generator.
     layer = nn.Linear(rows.shape[1], rows.shape[0], bias=False, device="meta")
     layer.weight = nn.Parameter(rows.clone(), requires_grad=False)
     return layer

@@ -11,7 +11,7 @@ from torch.nn import functional
 from sterad.encoders.encoder import ENCODERS, Encoder
 from sterad.encoders.heads import last_layer, make_head
 from sterad.errors import SteradError
-from sterad.seeds import lent
+from sterad.seeds import use_generator
 from sterad.torch_private import is_compiled, uncompiled
 
 MIN_CHANNELS_LAST_WIDTH = 16
@@ -138,13 +138,13 @@ def build_network(
     outputs: int | None,
     rng: torch.Generator,
 ) -> Network:
-    """Return a network, initialised as torch does by default, but from `rng` alone.
+    """Return a network, initialized as torch does by default, but from `rng` alone.
 
     `outputs` may be None for as many as there are features, the only choice without a head. Weights
     are drawn where the generator lives, then moved to torch's default device: all devices get the
     same ones.
     """
-    with lent(rng), torch.device(rng.device):
+    with use_generator(rng), torch.device(rng.device):
         body = make_encoder(encoder_name, input_shape, width)
         top = make_head(head, body.features, body.features if outputs is None else outputs)
     return Network(body, top).to(torch.get_default_device())

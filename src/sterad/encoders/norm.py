@@ -1,4 +1,4 @@
-"""Batch normalisation that can also meet a single pixel."""
+"""Batch normalization that can also meet a single pixel."""
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -12,7 +12,7 @@ class BatchNorm(nn.BatchNorm2d):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalise input: (n, c, h, w) by the batch, or a single pixel by what came before."""
+        """Normalize input: (n, c, h, w) by the batch, or a single pixel by what came before."""
         if self.training and input.shape[0] * input.shape[2] * input.shape[3] == 1:
             return functional.batch_norm(
                 input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps

@@ -1,4 +1,4 @@
-"""Pre-activation ResNet-18 by width: normalise and rectify first, then convolve.
+"""Pre-activation ResNet-18 by width: normalize and rectify first, then convolve.
 
 He et al., Identity Mappings in Deep Residual Networks, https://arxiv.org/abs/1603.05027. Sizes,
 stem and pooling are those of `resnet`.

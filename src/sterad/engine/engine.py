@@ -171,7 +171,7 @@ class Engine:
             "outputs": self.network.outputs,
             "network": self.network.state_dict(),
             "sizes": dict(self.network.sizes),
-            "optimiser": self.optimizer.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
             "scaler": self.scaler.state_dict(),
         }
 
@@ -180,7 +180,7 @@ class Engine:
         self.network.load_state_dict(state["network"])
         self.network.sizes = Counter(state.get("sizes", {}))
         # torch shares these tensors with the state that it loads; the state stays the caller's.
-        self.optimizer.load_state_dict(deepcopy(state["optimiser"]))
+        self.optimizer.load_state_dict(deepcopy(state["optimizer"]))
         if state.get("scaler"):  # only what is scaled has a state
             self.scaler.load_state_dict(state["scaler"])
 

@@ -3,7 +3,7 @@
 In evaluation mode BatchNorm is s x + b for each channel, with s = γ / √(variance + ε) and
 b = β - s · mean: a convolution with the weights s W and the bias b gives it at once.
 
-Which normalisation follows which convolution is not guessed: a class of modules says so of its own
+Which normalization follows which convolution is not guessed: a class of modules says so of its own
 layers in `folds`, pairs of their names, and promises that the output of the one goes to the other
 and nowhere else. This does not hold for its subclasses, which may use the layers otherwise. Layers
 that are not declared, or that have hooks, are not folded.

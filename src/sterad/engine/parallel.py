@@ -1,6 +1,6 @@
 """Passes: several forward passes through one network, side by side on threads of their own.
 
-Each pass is normalised by its own batch, so the passes of n views need not wait for each other, and
+Each pass is normalized by its own batch, so the passes of n views need not wait for each other, and
 small convolutions thread badly inside: two threads with a pass each take about two thirds of the
 time of one pass after the other with two threads inside. Gradients are added and running
 statistics follow in the order of the passes, so that the bits do not depend on who was first.
@@ -50,7 +50,7 @@ class ParallelForward:
     def __call__(self, network: Network, shown: Sequence[Tensor], unit: bool = False) -> Tensor:
         """Return the outputs of all passes, one below the other: (n · passes, outputs)."""
         replicas, learning = self._replicas(network, len(shown)), torch.is_grad_enabled()
-        # A single image may be normalised by the running statistics, and a layer without momentum
+        # A single image may be normalized by the running statistics, and a layer without momentum
         # follows by how many passes came before: those have to wait for each other.
         in_turn = min(map(len, shown)) == 1 or None in self.shared.momenta
         if in_turn or not self._independent(network, shown[0]):

@@ -36,7 +36,7 @@ class Answers:
 def evaluate(learner: Learner, stream: Stream, *, samples: int | None = None) -> Answers:
     """Consolidate and answer each test image that counts, once under each transformation.
 
-    samples: images of the stream learnt so far. An evaluation has begun when its time has come and
+    samples: images of the stream learned so far. An evaluation has begun when its time has come and
     one of its classes has been seen; without `samples` every time has come.
     """
     learner.consolidate()

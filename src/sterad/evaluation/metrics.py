@@ -94,9 +94,9 @@ def anytime_accuracy(accuracies: Sequence[float]) -> float:
 
 
 def moments_of(samples: Sequence[int], points: int) -> list[int]:
-    """Return the steps at which the k-th of `points` equal stretches of the stream has been learnt.
+    """Return the steps after which k of `points` equal parts of the stream have been learned.
 
-    samples: images learnt after each step, ascending; the last step is always a moment.
+    samples: images learned after each step, ascending; the last step is always a moment.
 
     >>> moments_of([10, 20, 30, 40, 45], points=3)    # a third is 15, two thirds are 30
     [2, 3, 5]

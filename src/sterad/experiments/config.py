@@ -32,7 +32,7 @@ RESERVED = ("method", "dataset", "stream", "name", "digests")
 
 
 @dataclass(frozen=True)
-class Protocol:
+class RunSettings:
     """What is asked of every method alike."""
 
     seed: Seed = 0
@@ -46,19 +46,19 @@ class Protocol:
     anytime: Count = 10
     """Equal stretches of the stream after which all seen classes are tested."""
     test_then_train: bool = False
-    """Also ask for the label of each stream image just before it is learnt."""
+    """Also ask for the label of each stream image just before it is learned."""
     validation: Annotated[float, Range(0, 0.5)] = 0.0
     """Share of the training images of each class that is tested instead of the test images."""
 
 
 @dataclass(frozen=True)
-class Choice:
+class ComponentConfig:
     """One registered thing and the values of its fields."""
 
     name: str
     fields: Any
 
-    def plain(self, places: bool = False) -> dict[str, Any]:
+    def to_dict(self, places: bool = False) -> dict[str, Any]:
         """Return the name and the fields as one dictionary, but for those that say where data lie.
 
         A folder is not what a run is: two people with one dataset in two places have one id.
@@ -70,12 +70,12 @@ class Choice:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """A method on a stream of a dataset under a protocol."""
+    """A method on a stream of a dataset under the same settings for every method."""
 
-    method: Choice
-    dataset: Choice
-    stream: Choice
-    protocol: Protocol
+    method: ComponentConfig
+    dataset: ComponentConfig
+    stream: ComponentConfig
+    settings: RunSettings
     digests: tuple[tuple[str, str], ...] = ()
     """Of what a run depends on and no field says: the user's own data and code, by their kinds."""
 
@@ -84,7 +84,7 @@ class RunConfig:
         """Build from flat names, as the command line and study files give them.
 
         >>> config = RunConfig.of(method="agd-fd", stream="blurry", variance=3, seed=1)
-        >>> config.method.fields.variance, config.stream.fields.tasks, config.protocol.width
+        >>> config.method.fields.variance, config.stream.fields.tasks, config.settings.width
         (3.0, 5, 20)
         """
         return cls.from_values(values)
@@ -99,21 +99,21 @@ class RunConfig:
         dataset = DATASETS.resolve(checked("dataset", given.pop("dataset", "digits"), str))
         stream = STREAMS.resolve(checked("stream", given.pop("stream", "clear"), str))
         owners: dict[str, type[Any]] = {
-            "protocol": Protocol,
+            "settings": RunSettings,
             "method": METHODS[method].Config,
             "dataset": DATASETS[dataset],
             "stream": STREAMS[stream],
         }
-        parts = deal(given, owners, f"a run of {method} on {stream} {dataset}")
+        parts = route_fields(given, owners, f"a run of {method} on {stream} {dataset}")
         described = build(owners["dataset"], parts["dataset"])
         usual = described.defaults()
         for name in ("tasks", "scale"):
             if name in names_of(owners["stream"]) and parts["stream"].get(name) is None:
                 parts["stream"][name] = getattr(usual, name)
-        if parts["protocol"].get("width") is None:
-            parts["protocol"]["width"] = usual.width
-        protocol: Protocol = build(Protocol, parts["protocol"])
-        encoder = ENCODERS.resolve(protocol.encoder)
+        if parts["settings"].get("width") is None:
+            parts["settings"]["width"] = usual.width
+        settings: RunSettings = build(RunSettings, parts["settings"])
+        encoder = ENCODERS.resolve(settings.encoder)
         things = {
             "method": METHODS[method],
             "dataset": DATASETS[dataset],
@@ -123,26 +123,26 @@ class RunConfig:
         digests = {f"{kind} code": source_digest(thing) for kind, thing in things.items()}
         digests["data"] = (contents or contents_digest)(described)
         return cls(
-            Choice(method, build(owners["method"], parts["method"])),
-            Choice(dataset, described),
-            Choice(stream, _settled(build(owners["stream"], parts["stream"]))),
-            dataclasses.replace(protocol, encoder=encoder),
+            ComponentConfig(method, build(owners["method"], parts["method"])),
+            ComponentConfig(dataset, described),
+            ComponentConfig(stream, _settled(build(owners["stream"], parts["stream"]))),
+            dataclasses.replace(settings, encoder=encoder),
             tuple((kind, digest) for kind, digest in sorted(digests.items()) if digest),
         )
 
-    def plain(self, places: bool = False) -> dict[str, Any]:
+    def to_dict(self, places: bool = False) -> dict[str, Any]:
         """Return everything as JSON has it; with `places`, also where data lie."""
         named = ("method", "dataset", "stream")
-        parts = {name: getattr(self, name).plain(places) for name in named}
-        parts |= dataclasses.asdict(self.protocol)
+        parts = {name: getattr(self, name).to_dict(places) for name in named}
+        parts |= dataclasses.asdict(self.settings)
         if self.digests:
             parts["digests"] = dict(self.digests)
         plain: dict[str, Any] = json.loads(json.dumps(parts, default=str))
         return plain
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> "RunConfig":
-        """Return the config that `plain()` came from; refuse other data or code than it had."""
+    def from_dict(cls, plain: Mapping[str, Any]) -> "RunConfig":
+        """Return the config that `to_dict()` came from; refuse other data or code than it had."""
         flat: dict[str, Any] = {}
         for name, value in plain.items():
             if name == "digests":
@@ -163,9 +163,9 @@ class RunConfig:
     @property
     def id(self) -> str:
         """Return a name that says the main things and a hash that says everything."""
-        text = json.dumps(self.plain(), sort_keys=True)
+        text = json.dumps(self.to_dict(), sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
-        parts = (self.method.name, self.dataset.name, self.stream.name, f"s{self.protocol.seed}")
+        parts = (self.method.name, self.dataset.name, self.stream.name, f"s{self.settings.seed}")
         return "-".join((*parts, digest))
 
 
@@ -179,7 +179,7 @@ def contents_digest(description: Any) -> str | None:
 
 def earlier_versions(config: RunConfig, out: Path) -> list[str]:
     """Return a sentence if runs under `out` differ in their data or code alone, else none."""
-    mine, kinds, runs = config.plain(), set[str](), []
+    mine, kinds, runs = config.to_dict(), set[str](), []
     for folder in sorted(out.glob(f"{config.id.rpartition('-')[0]}-*")):
         try:
             other = json.loads((folder / "config.json").read_text())["config"]
@@ -206,7 +206,7 @@ def _settled(description: Any) -> Any:
     return description.settled() if hasattr(description, "settled") else description
 
 
-def deal(
+def route_fields(
     values: Mapping[str, Any], owners: Mapping[str, type[Any]], where: str
 ) -> dict[str, dict[str, Any]]:
     """Give each value to the one owner that has a field of its name; `where` is for messages."""

@@ -51,7 +51,7 @@ def estimate(config: RunConfig, records: Sequence[RunRecord]) -> Estimate:
     >>> estimate(RunConfig.of(dataset="cifar100", method="er", memory=5000), []).basis
     '3.9e+05 images at 26.0 ms, nominal for two cores, scaled by multiplications'
     """
-    mine = _unseeded(config.plain())
+    mine = _unseeded(config.to_dict())
     twins = [one.seconds for one in records if _unseeded(one.config) == mine]
     if twins:
         return Estimate(statistics.median(twins), f"other seeds of it: {len(twins)} finished")
@@ -81,8 +81,8 @@ def size_of(dataset: Any, name: str) -> Size:
 def images(config: RunConfig, size: Size, records: Sequence[RunRecord] = ()) -> float:
     """Return how many images a run pushes: in training, in consolidations and to be tested."""
     method, fields = METHODS[config.method.name], config.method.fields
-    memory = config.protocol.memory
-    train = size.train * (1 - config.protocol.validation)
+    memory = config.settings.memory
+    train = size.train * (1 - config.settings.validation)
     steps = math.ceil(train / getattr(config.stream.fields, "batch_size", 10))
     moments = [Fraction(1)] if method.final_only else _moments(config)
     kept = train if config.method.name == "joint" else memory
@@ -94,7 +94,7 @@ def images(config: RunConfig, size: Size, records: Sequence[RunRecord] = ()) -> 
 
 def _each_step(config: RunConfig, records: Sequence[RunRecord]) -> float:
     batch = getattr(config.stream.fields, "batch_size", 10)
-    plain = config.method.plain()
+    plain = config.method.to_dict()
     counted = [
         one.images_per_step
         for one in records
@@ -108,14 +108,14 @@ def _each_step(config: RunConfig, records: Sequence[RunRecord]) -> float:
 def _moments(config: RunConfig) -> list[Fraction]:
     """Return the shares of the stream after which something is tested."""
     tasks = getattr(config.stream.fields, "tasks", None) if config.stream.name == "clear" else None
-    parts = (config.protocol.anytime, tasks or 1)
+    parts = (config.settings.anytime, tasks or 1)
     return sorted({Fraction(k, part) for part in parts for k in range(1, part + 1)})
 
 
 def _seconds_per_image(
     config: RunConfig, shape: tuple[int, ...], records: Sequence[RunRecord]
 ) -> tuple[float, str]:
-    encoder, width = config.protocol.encoder, config.protocol.width or 64
+    encoder, width = config.settings.encoder, config.settings.width or 64
     alike = [
         1 / one.images_per_second
         for one in records

@@ -1,7 +1,7 @@
-"""Live runs: a feed that nobody knows the end of, each image asked before it is learnt.
+"""Live runs: a feed that nobody knows the end of, each image asked before it is learned.
 
 There is no test set and no plan. A moment of the record is a stretch of the feed, and its accuracy
-is the share of images in that stretch that were answered right just before they were learnt.
+is the share of images in that stretch that were answered right just before they were learned.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,15 +31,15 @@ class LiveSession(Session):
         if first is None:
             raise SteradError("the feed ended before its first batch: give at least one")
         shape = tuple(first.x.shape[1:])
-        protocol = config.protocol
-        width = protocol.width or config.dataset.fields.defaults().width
+        settings = config.settings
+        width = settings.width or config.dataset.fields.defaults().width
         problem = Problem(
             input_shape=shape,
             classes=None,
-            memory=protocol.memory,
-            encoder=protocol.encoder if len(shape) == 3 else "mlp",
+            memory=settings.memory,
+            encoder=settings.encoder if len(shape) == 3 else "mlp",
             width=width,
-            seed=protocol.seed,
+            seed=settings.seed,
             execution=execution,
         )
         self.learner = build_learner(config.method.name, config.method.fields, problem)

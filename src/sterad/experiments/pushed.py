@@ -35,4 +35,4 @@ def shown(method: str, fields: Any) -> int:
     """Return how often an image is shown: in its views and, beside several, as it is."""
     views: int = getattr(fields, "views", 1)
     alone = views == 1 and not getattr(METHODS[method], "includes_raw", False)
-    return 1 if alone or getattr(fields, "recipe", "") == "none" else views + 1
+    return 1 if alone or getattr(fields, "augmentation", "") == "none" else views + 1

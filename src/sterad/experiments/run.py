@@ -13,15 +13,15 @@ from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.evaluation import metrics
 from sterad.experiments.checkpoint import load_checkpoint, save_checkpoint
+from sterad.experiments.checkpoint_schedule import CheckpointSchedule
 from sterad.experiments.config import RunConfig
 from sterad.experiments.live import prepare_live
-from sterad.experiments.pace import Pace
 from sterad.experiments.provenance import provenance
 from sterad.experiments.session import Session
+from sterad.loggers import JsonLines, Logger
 from sterad.methods import Problem, build_learner
 from sterad.results.record import Moment, RunRecord, SpherePicture
 from sterad.results.run_directory import RunDirectory
-from sterad.sinks import JsonLines, Sink
 from sterad.streams import Stream
 from sterad.validation import build
 
@@ -38,7 +38,7 @@ def run(
     out: str | Path = "runs",
     execution: Execution | None = None,
     checkpoint_every: int | None = None,
-    sinks: Sequence[Sink] = (),
+    loggers: Sequence[Logger] = (),
     feed: Iterable[tuple[Any, Any]] | None = None,
 ) -> RunRecord:
     """Return the record of `config`: read if it is finished, continued if begun, else run.
@@ -55,7 +55,7 @@ def run(
             f"run was given a {type(config).__name__} and takes a RunConfig: "
             'run(RunConfig.of(method="agd-fd", dataset="digits"))'
         )
-    pace = Pace(checkpoint_every)
+    pace = CheckpointSchedule(checkpoint_every)
     place = RunDirectory(Path(out), config.id)
     if (finished := place.read_record()) is not None:
         return finished
@@ -71,12 +71,12 @@ def run(
     with execution.applied(), place.locked():
         if (finished := place.read_record()) is not None:
             return finished
-        place.write_config(config.plain(), dataclasses.asdict(execution))
+        place.write_config(config.to_dict(), dataclasses.asdict(execution))
         if place.checkpoint.exists():
             session.load_state_dict(load_checkpoint(place.checkpoint, config.id))
         place.trim_events(session.step)
         with contextlib.ExitStack() as stack:
-            opened = [stack.enter_context(sink) for sink in (JsonLines(place.events), *sinks)]
+            opened = [stack.enter_context(logger) for logger in (JsonLines(place.events), *loggers)]
             session.started = time.perf_counter()  # to open a database is no work of the run
             _follow(session, place, config.id, pace, opened)
             record = _record(config, session, execution)
@@ -97,60 +97,64 @@ def _prepared(
 
 
 def prepare(config: RunConfig, execution: Execution) -> Session:
-    """Return a session at its beginning: dataset loaded, stream ordered, network initialised."""
+    """Return a session at its beginning: dataset loaded, stream ordered, network initialized."""
     whole = config.dataset.fields.load()
     if whole.digest != dict(config.digests).get("data", whole.digest):
         raise SteradError(
             f"the data of {config.dataset.name!r} changed while the run was prepared: ask again"
         )
-    dataset = held_out(whole, config.protocol.validation)
-    width = config.protocol.width
+    dataset = held_out(whole, config.settings.validation)
+    width = config.settings.width
     if width is None:
         width = config.dataset.fields.defaults().width
-    stream: Stream = config.stream.fields.open(dataset, config.protocol.seed)
+    stream: Stream = config.stream.fields.open(dataset, config.settings.seed)
     problem = Problem(
         input_shape=dataset.input_shape,
         classes=dataset.classes,
-        memory=config.protocol.memory,
+        memory=config.settings.memory,
         flip=dataset.flip,
-        encoder=config.protocol.encoder,
+        encoder=config.settings.encoder,
         width=width,
-        seed=config.protocol.seed,
+        seed=config.settings.seed,
         announced=bool(stream.boundary_steps),
         execution=execution,
     )
     learner = build_learner(config.method.name, config.method.fields, problem, len(stream))
-    protocol = config.protocol
-    session = Session(learner, stream, protocol.anytime, protocol.test_then_train)
+    settings = config.settings
+    session = Session(learner, stream, settings.anytime, settings.test_then_train)
     session.data_digest = whole.digest
     return session
 
 
 def _follow(
-    session: Session, place: RunDirectory, run_id: str, pace: Pace, sinks: Sequence[Sink]
+    session: Session,
+    place: RunDirectory,
+    run_id: str,
+    pace: CheckpointSchedule,
+    loggers: Sequence[Logger],
 ) -> None:
-    _emit(sinks, session, "resume" if session.step else "start", run=run_id)
+    _emit(loggers, session, "resume" if session.step else "start", run=run_id)
     quiet, told = max(1, (session.total_steps or 0) // REPORTS), session.elapsed
     for batch in session.batches():
         loss = session.learn(batch)
         last = session.step == session.total_steps
         if last or session.step % quiet == 0 or session.elapsed - told > PATIENCE:
             told = session.elapsed
-            _emit(sinks, session, "progress", loss=_finite(loss, session.step))
-        _tell(sinks, session, session.evaluate_if_planned())
+            _emit(loggers, session, "progress", loss=_finite(loss, session.step))
+        _tell(loggers, session, session.evaluate_if_planned())
         if pace.due(session.step, session.boundary_steps):
-            _emit(sinks, session, "checkpoint")
+            _emit(loggers, session, "checkpoint")
             with pace.writing():
                 save_checkpoint(place.checkpoint, run_id, session.state_dict())
-    _tell(sinks, session, session.finish())
+    _tell(loggers, session, session.finish())
     with pace.writing():
         save_checkpoint(place.checkpoint, run_id, session.state_dict())
 
 
-def _tell(sinks: Sequence[Sink], session: Session, moment: Moment | None) -> None:
+def _tell(loggers: Sequence[Logger], session: Session, moment: Moment | None) -> None:
     if moment is not None:
         plain = dataclasses.asdict(moment) | {"total_samples": session.total_samples}
-        _emit(sinks, session, "evaluation", **plain)
+        _emit(loggers, session, "evaluation", **plain)
 
 
 def _finite(loss: Any, step: int) -> float | None:
@@ -160,10 +164,10 @@ def _finite(loss: Any, step: int) -> float | None:
     return value
 
 
-def _emit(sinks: Sequence[Sink], session: Session, event: str, **values: Any) -> None:
+def _emit(loggers: Sequence[Logger], session: Session, event: str, **values: Any) -> None:
     common = {"event": event, "step": session.step, "steps": session.total_steps}
-    for sink in sinks:
-        sink.emit(common | {"seconds": round(session.elapsed, 3)} | values)
+    for logger in loggers:
+        logger.emit(common | {"seconds": round(session.elapsed, 3)} | values)
 
 
 def _record(config: RunConfig, session: Session, execution: Execution) -> RunRecord:
@@ -174,7 +178,7 @@ def _record(config: RunConfig, session: Session, execution: Execution) -> RunRec
     frames = tuple(session.frames)
     return RunRecord(
         id=config.id,
-        config=config.plain(),
+        config=config.to_dict(),
         stream=session.facts(),
         evaluations=session.evaluations,
         moments=tuple(moments),

@@ -21,13 +21,13 @@ STRETCHES = 100
 
 
 class Session:
-    """What has been learnt, answered and drawn so far."""
+    """What has been learned, answered and drawn so far."""
 
     data_digest: str = ""
     """Of the images that the stream is made of; a feed has none."""
 
     def __init__(self, learner: Learner, stream: Stream, anytime: int, test_then_train: bool):
-        """Plan the moments of evaluation; nothing has been learnt."""
+        """Plan the moments of evaluation; nothing has been learned."""
         if test_then_train and not learner.answers_at_once:
             raise SteradError(
                 "test_then_train asks before each batch and this method answers only after it has "
@@ -45,7 +45,7 @@ class Session:
         self.begin()
 
     def begin(self) -> None:
-        """Stand at the beginning, where nothing has been learnt."""
+        """Stand at the beginning, where nothing has been learned."""
         self.step = 0
         self.moments: list[Moment] = []
         self.frames: list[SphereFrame] = []
@@ -81,7 +81,7 @@ class Session:
         return facts_of(self.stream)
 
     def batches(self) -> Iterator[Batch]:
-        """Yield what is still to be learnt."""
+        """Yield what is still to be learned."""
         for step in range(self.step, len(self.stream)):
             yield self.stream.batch(step)
 

@@ -11,7 +11,7 @@ For each stream batch B:
 Ends of tasks are announced or, on streams that announce none, detected: see `boundaries`.
 
 What differs from the released code: the logits are raw (there scaled to unit length, which caps
-what they can say); on blurry streams every batch is learnt from (there only those with a new
+what they can say); on blurry streams every batch is learned from (there only those with a new
 class); answers are among the classes seen. From the paper: the memory is a reservoir, and no task
 is named when an answer is asked for.
 """

@@ -41,7 +41,7 @@ class TaskCounter:
         return counts
 
     def noticed(self, labels: Tensor) -> bool:
-        """See the labels of a batch before it is learnt; return whether a new task has begun."""
+        """See the labels of a batch before it is learned; return whether a new task has begun."""
         if self.detector is None or not self.detector.observe(labels) or self.detector.task < 1:
             return False
         self.finished += 1

@@ -52,6 +52,6 @@ class Contrastive(Replay):
             z, self.engine.to_device(labels), self.config.temperature, reduction
         )
 
-    def distance(self, taught: Tensor, learnt: Tensor) -> Tensor:
+    def distance(self, taught: Tensor, learned: Tensor) -> Tensor:
         """Return the mean of 1 - cosine between the teacher's projections and these."""
-        return 1 - F.cosine_similarity(taught, learnt).mean()
+        return 1 - F.cosine_similarity(taught, learned).mean()

@@ -35,7 +35,7 @@ class DERppConfig(ReplayConfig):
     lr: Positive = 0.03
     momentum: BelowOne = 0.0
     weight_decay: NonNegative = 0.0
-    recipe: str = "partial"
+    augmentation: str = "partial"
     alpha: NonNegative = 0.2
     """Weight of the distance to the logits stored."""
     beta: NonNegative = 1.0

@@ -31,7 +31,7 @@ from sterad.losses.dual_view import dual_view_loss
 from sterad.methods.interference import most_interfered
 from sterad.methods.learner import METHODS
 from sterad.methods.replay import Replay, ReplayConfig
-from sterad.seeds import lent
+from sterad.seeds import use_generator
 from sterad.streams import Batch
 from sterad.validation import BelowOne, Count, NonNegative, Positive
 
@@ -70,7 +70,7 @@ class DVC(Replay):
     def make_network(self) -> Network:
         """Put the QNet beside the head."""
         network = super().make_network()
-        with lent(self.rng["network"]):
+        with use_generator(self.rng["network"]):
             self.qnet = PairClassifier(network.outputs)
         network.add_module("qnet", self.qnet)
         return network

@@ -5,7 +5,7 @@ Philip H. S. Torr, Marc'Aurelio Ranzato: On Tiny Episodic Memories in Continual 
 https://arxiv.org/abs/1902.10486
 
 For each stream batch B:
-  1. retrieve M from memory; nothing is learnt while the memory is empty;
+  1. retrieve M from memory; nothing is learned while the memory is empty;
   2. show one random view of M ∪ B;
   3. step on the mean cross-entropy of the raw logits over all outputs;
   4. offer B to the reservoir.

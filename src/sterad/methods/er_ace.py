@@ -34,7 +34,7 @@ class ERACEConfig(ReplayConfig):
     lr: Positive = 0.001
     momentum: BelowOne = 0.9
     weight_decay: NonNegative = 0.0
-    recipe: str = "partial"
+    augmentation: str = "partial"
 
 
 @METHODS.register("er-ace", alias=("erace",))

@@ -5,7 +5,7 @@ on the Unit Sphere: Investigating Angular Gaussian and von Mises-Fisher Distribu
 Continual Learning. AAAI 2024, https://arxiv.org/abs/2306.03364
 
 For each stream batch B:
-  1. retrieve M from memory, X = M ∪ B; nothing is learnt while the memory is empty;
+  1. retrieve M from memory, X = M ∪ B; nothing is learned while the memory is empty;
   2. show n random views of X and X itself, each in a forward pass of its own;
   3. z = unit-length projection; class c has the fixed direction e_c, the c-th basis vector;
   4. step on -Σ log p(y | z), p(c | z) = g(z[c]) / Σ_l g(z[l]), l over the classes of the batch;
@@ -46,7 +46,7 @@ class FixedDirectionsConfig(ReplayConfig):
     """The paper's settings, the same for all of its datasets."""
 
     lr: Positive = 5e-4
-    optimiser: Literal["adam", "sgd"] = "adam"
+    optimizer: Literal["adam", "sgd"] = "adam"
     head: str = "mlp"
     variance: Positive = 2.0
     """Variance of the law around each direction; its concentration follows from the law."""
@@ -126,9 +126,9 @@ class FixedDirections(Replay):
         super().widen(outputs)
         self.__dict__.pop("log_density", None)
 
-    def distance(self, taught: Tensor, learnt: Tensor) -> Tensor:
+    def distance(self, taught: Tensor, learned: Tensor) -> Tensor:
         """Return the distance of the posteriors over seen classes."""
-        return super().distance(self.decide(taught), self.decide(learnt))
+        return super().distance(self.decide(taught), self.decide(learned))
 
     def decide(self, p: Tensor) -> Tensor:
         """Return the log-density around the direction of each seen class."""

@@ -43,7 +43,7 @@ class FromScratch(Replay):
     answers_at_once: ClassVar[bool] = False
 
     def __init__(self, config: FromScratchConfig, problem: Problem) -> None:
-        """Refuse what has no meaning where the stream is not learnt from."""
+        """Refuse what has no meaning where the stream is not learned from."""
         if config.teacher != "none" or config.memory_iterations != 1:
             raise SteradError(
                 "a method that trains from scratch at each evaluation takes no steps on the "
@@ -81,7 +81,7 @@ class FromScratch(Replay):
         super().consolidate()
 
     def train(self) -> None:
-        """Replace the network by a fresh one that has learnt the memory."""
+        """Replace the network by a fresh one that has learned the memory."""
         self.trained_after, seed = None, self.problem.seed
         purposes = ("network", "views", "order")
         self.rng = {name: generator(seed, f"{name} {self.samples}") for name in purposes}

@@ -8,7 +8,7 @@ For each stream batch: offer it to the greedy balanced memory. At each consolida
   2. for each epoch: cross-entropy of raw logits on random batches of the memory, one view each,
      gradients clipped, at a learning rate of its own: a tenth at first, then cosines that restart
      after 1, 2, 4, 8, ... epochs.
-A method that comes close to it has learnt little from the stream.
+A method that comes close to it has learned little from the stream.
 
 What differs from the released code: its memory is a plain reservoir, this one is balanced; logits
 are raw (there scaled to unit length, which caps what they can say); every image is shifted by an
@@ -31,14 +31,14 @@ class GDumbConfig(FromScratchConfig):
 
     lr: Positive = 0.05
     """Highest learning rate, at each restart; the first epoch has a tenth of it."""
-    least_lr: Positive = 5e-4
+    min_lr: Positive = 5e-4
     """Learning rate that the cosines fall to."""
     weight_decay: NonNegative = 1e-6
     clip: Positive | None = 10.0
     memory_batch: BatchSize = 16
     """Images of the memory in each step of the training."""
     epochs: Count = 30
-    recipe: str = "partial"
+    augmentation: str = "partial"
     head: str = "mlp"
 
 
@@ -57,7 +57,7 @@ class GDumb(FromScratch):
         """Return a tenth of the learning rate at first, then that of the cosine restarts."""
         if epoch == 0:
             return self.config.lr / 10
-        return restarts(epoch - 1, self.config.lr, self.config.least_lr)
+        return restarts(epoch - 1, self.config.lr, self.config.min_lr)
 
 
 def restarts(epoch: int, highest: float, least: float) -> float:

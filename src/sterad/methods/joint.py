@@ -3,7 +3,7 @@
 Keep every image of the stream, whatever memory the others have. At a consolidation draw a fresh
 network and train it for some epochs on all of them: cross-entropy of raw logits over all classes,
 one view of each image. It is no online method, and it is worth its price at the end of the stream
-only. Nothing was released for it: the optimiser and its settings are ours, chosen on digits.
+only. Nothing was released for it: the optimizer and its settings are ours, chosen on digits.
 """
 
 import math

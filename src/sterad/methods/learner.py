@@ -43,11 +43,11 @@ class Learner(ABC):
         """Images pushed through the network in training, all views counted."""
         self.consolidation_images = 0
         """Images pushed through networks in the trainings of `consolidate()`, by this object alone:
-        not in the state, as answering does not change what is learnt."""
+        not in the state, as answering does not change what is learned."""
 
     @abstractmethod
     def observe(self, batch: Batch) -> Tensor | None:
-        """Learn from a batch, the only chance; return its loss, or None if nothing was learnt."""
+        """Learn from a batch, the only chance; return its loss, or None if nothing was learned."""
 
     def boundary(self, event: Boundary) -> None:  # noqa: B027 - an event that may never matter
         """Hear that the stream announces the end of a task. It may never come."""
@@ -140,7 +140,7 @@ def check_inputs(x: Tensor, problem: Problem) -> None:
     # numpy's is ten times faster for a batch than torch's; it has no type for bfloat16.
     if not np.isfinite(x.detach().float().cpu().numpy()).all():
         raise SteradError(
-            "the images hold NaN or infinite values: clean them before they are learnt"
+            "the images hold NaN or infinite values: clean them before they are learned"
         )
 
 

@@ -4,7 +4,7 @@ Divyam Madaan, Jaehong Yoon, Yuanchun Li, Yunxin Liu, Sung Ju Hwang: Representat
 Unsupervised Continual Learning. ICLR 2022, https://arxiv.org/abs/2110.06976
 
 For each stream batch B:
-  1. retrieve a partner from memory for each image; nothing is learnt while the memory is empty;
+  1. retrieve a partner from memory for each image; nothing is learned while the memory is empty;
   2. x = λ new + (1 - λ) old with one λ from Beta(α, α), α = 0.4;
   3. show two random views of x, each in a forward pass of its own; z = unit-length projection;
   4. step on the SimCLR loss: the views of one mixture together, all others apart;
@@ -12,7 +12,7 @@ For each stream batch B:
 
 The AAAI 2024 code draws 64 images and mixes the first |B| of them; here |B| are drawn, the same
 law once the memory holds 64, and before that not always the oldest images. It released no
-configuration: temperature and projection are SCR's, by our choice, and so is the optimiser but for
+configuration: temperature and projection are SCR's, by our choice, and so is the optimizer but for
 its learning rate, a tenth of SCR's: with all of it, class means on digits are worse than those of a
 network that was never trained. With a tenth they are hardly better: on so short a stream the class
 means owe little to this loss.
@@ -57,10 +57,10 @@ class LUMP(Contrastive):
     def __init__(self, config: LUMPConfig, problem: Problem) -> None:
         """Give the mixtures a generator of their own."""
         super().__init__(config, problem)
-        if not self.recipe.changes(torch.empty(0, *problem.input_shape)):
+        if not self.augmentation.changes(torch.empty(0, *problem.input_shape)):
             raise SteradError(
                 f"lump compares random views, and inputs of shape {problem.input_shape} have none "
-                f"under recipe {config.recipe!r}: use er, or another recipe"
+                f"under augmentation {config.augmentation!r}: use er, or another augmentation"
             )
         self.rng["mixtures"] = generator(problem.seed, "mixtures")
 
@@ -84,6 +84,6 @@ class LUMP(Contrastive):
     def views_of(self, x: Tensor) -> list[Tensor]:
         """Return random views of x alone, drawn at once: for so few images a call costs its steps.
 
-        They share the order in which colours are changed, as the images of one view do anyway.
+        They share the order in which colors are changed, as the images of one view do anyway.
         """
         return list(self.view(torch.cat([x] * self.config.views)).chunk(self.config.views))

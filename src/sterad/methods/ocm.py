@@ -18,7 +18,8 @@ What differs from the released code: S has weights 1, as OCM has it (there ½); 
 evaluation mode and has no gradients (there it went on to gather statistics of BatchNorm); network
 and snapshot see the same view of M (there one each); on blurry streams old changes with the
 snapshot only (there with every new class); the slice may also be the last one; u is no wider than
-f; answers are among seen classes. From OCM: views are the recipe's, M has `memory_batch` images.
+f; answers are among seen classes. From OCM: views are of the augmentation, M has `memory_batch`
+images.
 """
 
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ from sterad.methods.learner import METHODS
 from sterad.methods.problem import Problem
 from sterad.methods.replay import Replay, ReplayConfig
 from sterad.methods.teacher import Teacher
-from sterad.seeds import generator, lent
+from sterad.seeds import generator, use_generator
 from sterad.streams import Batch
 from sterad.validation import BelowOne, Dimension, NonNegative, Positive
 from sterad.views.geometry import FOLD, sixteenfold
@@ -48,9 +49,9 @@ class OCMConfig(BoundaryConfig, ReplayConfig):
     """The released settings, the same for all datasets."""
 
     lr: Positive = 1e-3
-    optimiser: Literal["adam", "sgd"] = "adam"
+    optimizer: Literal["adam", "sgd"] = "adam"
     weight_decay: NonNegative = 1e-4
-    second_moment: BelowOne = 0.99
+    beta2: BelowOne = 0.99
     projection: Dimension = 128
     """Width of the representations."""
     temperature: Positive = 0.07
@@ -80,7 +81,7 @@ class OCM(Replay):
         """Put a second linear head, the representation, beside the classifier."""
         network = super().make_network()
         wide = network.encoder.features
-        with lent(self.rng["network"]):
+        with use_generator(self.rng["network"]):
             network.representation = nn.Linear(wide, min(self.config.projection, wide))
         return network
 

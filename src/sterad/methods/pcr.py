@@ -4,7 +4,7 @@ Huiwei Lin, Baoquan Zhang, Shanshan Feng, Xutao Li, Yunming Ye: PCR: Proxy-based
 for Online Class-Incremental Continual Learning. CVPR 2023, https://arxiv.org/abs/2304.04408
 
 For each stream batch B:
-  1. retrieve M from memory, X = M ∪ B; nothing is learnt while the memory is empty;
+  1. retrieve M from memory, X = M ∪ B; nothing is learned while the memory is empty;
   2. show one random view of X and X itself: n images in one forward pass;
   3. s_ic = cos(f_i, w_c) / 0.09, f the features, w_c the proxy of class c: a row of the head;
   4. step on (1/n) Σ_i [log Σ_j exp(s_i,y_j) - s_i,y_i], j over the n images: a class counts as
@@ -14,7 +14,7 @@ The sum over j is Σ_c n_c exp(s_ic), n_c images of class c, so 4 is the posteri
 class frequencies of the batch as priors; only the constant log n_y is left out here.
 
 What differs from its code: 64 images are retrieved, as for every method here (its own number is
-10); answers are among the classes seen; the network is the protocol's. The optimiser is that of its
+10); answers are among the classes seen; the network is the protocol's. The optimizer is that of its
 code; to keep it at this memory batch, and to show everything in one pass, are our choices.
 """
 
@@ -65,7 +65,7 @@ class PCR(Replay):
         """Return the cosines with the proxies of the seen classes over the temperature."""
         return super().decide(p) / self.config.temperature
 
-    def distance(self, taught: Tensor, learnt: Tensor) -> Tensor:
+    def distance(self, taught: Tensor, learned: Tensor) -> Tensor:
         """Return the distance of the cosines over the temperature."""
         temperature = self.config.temperature
-        return super().distance(taught / temperature, learnt / temperature)
+        return super().distance(taught / temperature, learned / temperature)

@@ -19,25 +19,25 @@ from sterad.memory import Memory, Reservoir
 from sterad.methods.answering import Answering
 from sterad.methods.boundaries import BoundaryConfig, TaskCounter
 from sterad.methods.learner import check_batch
-from sterad.methods.optimisers import OptimiserConfig, make_optimiser
+from sterad.methods.optimizers import OptimizerConfig, make_optimizer
 from sterad.methods.problem import Problem
 from sterad.methods.teacher import Teacher, TeacherConfig, distillation
 from sterad.seeds import generator
 from sterad.streams import Batch, Boundary
 from sterad.validation import BatchSize, Count, Views
-from sterad.views import RECIPES
+from sterad.views import AUGMENTATIONS
 
 
 @dataclass(frozen=True)
-class ReplayConfig(TeacherConfig, OptimiserConfig):
+class ReplayConfig(TeacherConfig, OptimizerConfig):
     """The fields that every replay method has."""
 
     memory_batch: BatchSize = 64
     """Images retrieved from memory for each stream batch."""
     memory_iterations: Count = 1
     """Steps on each stream batch, each with images retrieved anew."""
-    recipe: str = "full"
-    """Augmentation: full (crop, flip, colour, grey), partial (shifted crop, flip) or none."""
+    augmentation: str = "full"
+    """Augmentation: full (crop, flip, color, gray), partial (shifted crop, flip) or none."""
     views: Views = 1
     """Random views of each image; with several the image itself is shown too, with none only it."""
     head: str = "linear"
@@ -47,12 +47,12 @@ class ReplayConfig(TeacherConfig, OptimiserConfig):
 
 
 class Replay(Answering):
-    """A network, a memory and an optimiser around the four words."""
+    """A network, a memory and an optimizer around the four words."""
 
     Config = ReplayConfig
     config: ReplayConfig
     trains_without_memory: ClassVar[bool] = True
-    """Whether a stream batch is learnt from while the memory is still empty."""
+    """Whether a stream batch is learned from while the memory is still empty."""
     includes_raw: ClassVar[bool] = False
     """Whether the images themselves are shown beside a single view too, not only beside several."""
     single_view: ClassVar[bool] = False
@@ -64,7 +64,7 @@ class Replay(Answering):
         self.check_numbers()
         self.rng = {name: generator(problem.seed, name) for name in ("network", "views")}
         self.engine = self.make_engine()
-        self.recipe = RECIPES[config.recipe](flip=problem.flip)
+        self.augmentation = AUGMENTATIONS[config.augmentation](flip=problem.flip)
         self.memory: Memory = self.make_memory()
         self.check_classifier()
         ema = config.teacher == "ema"
@@ -106,7 +106,7 @@ class Replay(Answering):
 
     def make_optimizer(self, weights: list[Parameter], scaled: bool) -> Optimizer:
         """Return the optimizer that the config names."""
-        return make_optimiser(self.config, weights, scaled)
+        return make_optimizer(self.config, weights, scaled)
 
     def make_memory(self) -> Memory:
         """Return an empty memory."""
@@ -169,21 +169,21 @@ class Replay(Answering):
         """Do what a method does when a task has ended; `seen` holds the classes up to it."""
 
     def widen(self, outputs: int) -> None:
-        """Grow the head to `outputs`; old rows and their optimiser state stay as they are."""
+        """Grow the head to `outputs`; old rows and their optimizer state stay as they are."""
         self.engine.widen(outputs, self.rng["network"])
         if self.teacher is not None:
             self.teacher.widen(self.network)
 
     def view(self, x: Tensor) -> Tensor:
         """Return one random view of images on the device."""
-        return self.engine.to_device(self.recipe(x, self.rng["views"]))
+        return self.engine.to_device(self.augmentation(x, self.rng["views"]))
 
     def views_of(self, x: Tensor) -> list[Tensor]:
         """Return the views of images and, last, the images; a single view may go alone.
 
-        Inputs that the recipe leaves as they are, vectors say, are shown once.
+        Inputs that the augmentation leaves as they are, vectors say, are shown once.
         """
-        if not self.recipe.changes(x):
+        if not self.augmentation.changes(x):
             return [x]
         views = [self.view(x) for _ in range(self.config.views)]
         return views if len(views) == 1 and not self.includes_raw else [*views, x]
@@ -216,7 +216,7 @@ class Replay(Answering):
     def representations(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return unit-length outputs of everything shown, a pass each, and their labels.
 
-        Each pass is normalised by its own batch, so they can go side by side. The labels stay on
+        Each pass is normalized by its own batch, so they can go side by side. The labels stay on
         the host, where a loss can look which classes there are without waiting for a device.
         """
         shown = self.views_of(self.engine.to_device(batch.x))
@@ -234,20 +234,20 @@ class Replay(Answering):
         distances = [self.distance(taught, self.forward(shown)) for shown in (view, x)]
         return self.config.teacher_weight * (distances[0] + distances[1]) / 2
 
-    def distance(self, taught: Tensor, learnt: Tensor) -> Tensor:
+    def distance(self, taught: Tensor, learned: Tensor) -> Tensor:
         """Return how far raw outputs are from the teacher's: (n, outputs) both."""
-        return distillation(taught, learnt, self.config.teacher_temperature)
+        return distillation(taught, learned, self.config.teacher_temperature)
 
     def answering_network(self) -> Network:
         """Return the student, its teacher or their average, as configured."""
-        if self.teacher is None or self.config.answers_by == "student":
+        if self.teacher is None or self.config.predict_with == "student":
             return self.network
-        if self.config.answers_by == "teacher":
+        if self.config.predict_with == "teacher":
             return self.teacher.network
         return self.teacher.averaged(self.network)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return weights, optimiser, memory, teacher, tasks and the states of all generators."""
+        """Return weights, optimizer, memory, teacher, tasks and the states of all generators."""
         return (
             super().state_dict()
             | self.engine.state_dict()

@@ -5,7 +5,7 @@ Nearest Class Mean Classifier in Online Class-Incremental Continual Learning. CV
 https://arxiv.org/abs/2103.13885
 
 For each stream batch B:
-  1. retrieve M from memory, X = M ∪ B; nothing is learnt while the memory is empty;
+  1. retrieve M from memory, X = M ∪ B; nothing is learned while the memory is empty;
   2. show n random views of X and X itself, each in a forward pass of its own;
   3. z = unit-length projection, 128 wide;
   4. step on the mean supervised contrastive loss of all views, temperature 0.07;

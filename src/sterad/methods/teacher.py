@@ -6,8 +6,8 @@ Distillation in Online Continual Learning. ICML 2024, https://arxiv.org/abs/2309
 After each step θ_T ← m θ_T + (1 - m) θ_S. What differs from the released code: the teacher starts
 as a copy of the student instead of almost zero; running statistics of BatchNorm follow as the
 weights do, and the teacher is in evaluation mode; only distillation is added to a method's loss,
-not a further cross-entropy; the view that both see is of the method's own recipe (there always the
-full one), and drawn anew also for ER; the student answers if nothing is said (there the average).
+not a further cross-entropy; the view that both see is augmented as in the method (there always by
+the full one), and drawn anew also for ER; the student answers by default (there the average).
 """
 
 from copy import deepcopy
@@ -25,7 +25,7 @@ from sterad.validation import ADVANCED, BelowOne, NonNegative, Positive
 
 @dataclass(frozen=True)
 class TeacherConfig:
-    """Whether and how a momentum teacher is learnt from."""
+    """Whether and how a momentum teacher is learned from."""
 
     teacher: Literal["none", "ema"] = field(default="none", metadata=ADVANCED)
     """ema adds distillation from a momentum teacher to the loss."""
@@ -35,7 +35,7 @@ class TeacherConfig:
     """Weight of the distillation."""
     teacher_temperature: Positive = field(default=4.0, metadata=ADVANCED)
     """Temperature of the distilled posteriors."""
-    answers_by: Literal["student", "teacher", "average"] = field(
+    predict_with: Literal["student", "teacher", "average"] = field(
         default="student", metadata=ADVANCED
     )
     """Whose weights answer: the student's, the teacher's or their average."""
@@ -86,13 +86,13 @@ class Teacher:
         return between
 
 
-def distillation(taught: Tensor, learnt: Tensor, temperature: float) -> Tensor:
-    """Return T² KL(softmax(taught / T) || softmax(learnt / T)), mean over rows of logits: (n, k).
+def distillation(taught: Tensor, learned: Tensor, temperature: float) -> Tensor:
+    """Return T² KL(softmax(taught / T) || softmax(learned / T)), mean over rows of logits: (n, k).
 
     >>> t = torch.tensor([[2.0, 0.0]])
     >>> distillation(t, t, 4.0).item()
     0.0
     """
     wanted = F.log_softmax(taught / temperature, dim=1)
-    given = F.log_softmax(learnt / temperature, dim=1)
+    given = F.log_softmax(learned / temperature, dim=1)
     return F.kl_div(given, wanted, reduction="batchmean", log_target=True) * temperature**2

@@ -9,7 +9,7 @@ from sterad.paper.numbers import Number, numbers
 from sterad.paper.protocol import essential, expected
 from sterad.results.grouping import Settings
 from sterad.results.record import RunRecord
-from sterad.results.statistics import summarise
+from sterad.results.statistics import summarize
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def points_of(records: Iterable[RunRecord]) -> tuple[Point, ...]:
 
 
 def _point(settings: Settings, found: dict[int, RunRecord]) -> Point:
-    summary = summarise(100 * record.final_average_accuracy for record in found.values())
+    summary = summarize(100 * record.final_average_accuracy for record in found.values())
     ordered = dict(sorted(settings.items()))
     return Point(ordered, summary.mean, summary.std, summary.n, frozenset(found))
 

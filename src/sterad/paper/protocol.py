@@ -78,7 +78,7 @@ def essential(config: Mapping[str, Any]) -> Settings:
     native = raw["dataset"].get(flat.get("dataset.name"), {})
     whole = {f"dataset.{name}": value for name, value in native.items() if name != "tasks"}
     flat |= {path: value for path, value in whole.items() if flat.get(path) is None}
-    inert = "momentum" if flat.get("method.optimiser") == "adam" else "second_moment"
+    inert = "momentum" if flat.get("method.optimizer") == "adam" else "beta2"
     dropped = {*raw["indifferent"], f"method.{inert}"}
     return {
         path: value

@@ -44,9 +44,9 @@ def _write(drawing: Drawing, folder: Path, stem: str) -> None:
     figure = drawing.draw()
     with themed():
         for ending, options in _FORMATS.items():
-            sink = io.BytesIO()
-            figure.savefig(sink, format=ending, **options)  # type: ignore[arg-type]
-            write_atomically(folder / f"{stem}.{ending}", sink.getvalue())
+            logger = io.BytesIO()
+            figure.savefig(logger, format=ending, **options)  # type: ignore[arg-type]
+            write_atomically(folder / f"{stem}.{ending}", logger.getvalue())
 
 
 def slug(name: str, most: int = 60) -> str:

@@ -16,7 +16,7 @@ from sterad.report.figures import (
 from sterad.report.tables import percent
 from sterad.results.grouping import Layout
 from sterad.results.record import RunRecord
-from sterad.results.statistics import summarise
+from sterad.results.statistics import summarize
 
 Methods = list[tuple[str, Sequence[RunRecord]]]
 
@@ -71,7 +71,7 @@ def time_section(layout: Layout) -> Plan:
     sketches = []
     for column, label in enumerate(layout.columns):
         methods = _methods(layout, column)
-        means = {n: summarise(r.seconds for r in rs).mean for n, rs in methods if rs}
+        means = {n: summarize(r.seconds for r in rs).mean for n, rs in methods if rs}
         quick, slow = (pick(means, key=lambda name: means[name]) for pick in (min, max))
         ratio = means[slow] / max(means[quick], 1e-9)
         caption = f"{slow} takes {ratio:.1f} times as long as {quick}." if len(means) > 1 else ""
@@ -153,7 +153,7 @@ def forgetting_section(layout: Layout) -> Plan:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return summarise(values).mean
+    return summarize(values).mean
 
 
 def _ranking(values: dict[str, float], unit: str, best_first: bool = False) -> str:

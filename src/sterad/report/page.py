@@ -38,7 +38,7 @@ class Content:
 
 
 def compose(records: Sequence[RunRecord], left_out: Sequence[str] = ()) -> Content:
-    """Lay out, summarise and draw everything."""
+    """Lay out, summarize and draw everything."""
     layout = lay_out(records)
     tables = tuple(metric_table(layout, metric) for metric in SUMMARISED)
     kept = tuple(table for table in tables if not table.empty)
@@ -73,7 +73,7 @@ def render(content: Content) -> str:
             sections=content.sections,
             paper_figures=paper_figures(content.sections),
             paper=_paper(content.verdicts),
-            summarised=SUMMARISED,
+            summarized=SUMMARISED,
             overview=[_overview(*run) for run in runs],
             runs=[_run(f"{row}, {column}", record) for row, column, record in runs[:MOST_DETAILED]],
         )

@@ -20,7 +20,7 @@ def matrix_section(runs: Sequence[Run], notes: Sequence[str]) -> Plan:
         "matrix",
         "Accuracy matrices",
         "Accuracy in per cent on the test images of each task (across) at each moment of the "
-        "stream (down). Follow a column downwards to see a task learnt and then kept or lost; in "
+        "stream (down). Follow a column downwards to see a task learned and then kept or lost; in "
         "a blank cell none of its classes had been seen.",
         [
             _sketch(accuracy_matrix.draw, run, _matrix_caption(run.record))
@@ -47,7 +47,7 @@ def confusion_section(runs: Sequence[Run], notes: Sequence[str]) -> Plan:
         "Confusion in task order",
         "Answers at the end of the stream: classes down, what they were taken for across, both in "
         "the order of the tasks, white lines between tasks, in per cent of each class. A "
-        "bright diagonal is right; answers that pile up on the right were learnt last.",
+        "bright diagonal is right; answers that pile up on the right were learned last.",
         [_sketch(confusion.draw, run, _confusion_caption(run.record)) for run in known],
         notes if known else ("No record holds the answers of its last evaluation.",),
     )
@@ -67,7 +67,7 @@ def memory_section(runs: Sequence[Run], notes: Sequence[str]) -> Plan:
     return Plan(
         "memory",
         "What the memory holds",
-        "Images in memory, stacked in the order of the tasks: colours part tasks, fine lines part "
+        "Images in memory, stacked in the order of the tasks: colors part tasks, fine lines part "
         "classes.",
         [_sketch(memory_contents.draw, run, _memory_caption(run.record)) for run in keeping],
         [*notes, *(f"{name} keeps no memory." for name in without)],

@@ -85,7 +85,7 @@ def stream_section(layout: Layout) -> Plan:
         "The stream",
         "Which classes arrive when: the share of each task's classes in successive stretches of "
         "the stream. With clear boundaries one task ends where the next begins; with blurry ones "
-        "neighbours overlap, and nothing tells the method that a task is over.",
+        "neighbors overlap, and nothing tells the method that a task is over.",
         sketches,
         sorted(set(notes)),
     )

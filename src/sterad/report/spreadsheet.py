@@ -74,11 +74,11 @@ def _test(table: MetricTable, row: int, column: int) -> Row:
 
 def _written(rows: Sequence[Row]) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row))
-    sink = io.StringIO(newline="")
-    writer = csv.DictWriter(sink, names, restval="", lineterminator="\n")
+    logger = io.StringIO(newline="")
+    writer = csv.DictWriter(logger, names, restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows({name: _plain(value) for name, value in row.items()} for row in rows)
-    return sink.getvalue()
+    return logger.getvalue()
 
 
 def _plain(value: Any) -> Any:

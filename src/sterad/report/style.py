@@ -1,4 +1,4 @@
-"""How every figure looks: one ink that follows the page, colours for light and dark, no pyplot."""
+"""How every figure looks: one ink that follows the page, colors for light and dark, no pyplot."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK = "#010203"
-"""Stands for the colour of the text around the figure; `svg.inline` replaces it."""
-# Okabe and Ito's colours without black and yellow, orange and sky a little darker: each keeps a
-# contrast of 2.5 with white and with the dark page, and any two stay apart for the colour-blind.
+"""Stands for the color of the text around the figure; `svg.inline` replaces it."""
+# Okabe and Ito's colors without black and yellow, orange and sky a little darker: each keeps a
+# contrast of 2.5 with white and with the dark page, and any two stay apart for the color-blind.
 PALETTE = ("#0072b2", "#ce5300", "#009e73", "#cc79a7", "#db9500", "#47a3e3")
 WIDTH, HEIGHT = 4.8, 2.9
 """Inches; at this width text is legible at full size and on a phone."""
@@ -30,19 +30,19 @@ _DASHES = ("-", "--", ":", "-.")
 class Strokes:
     """How one method is drawn in every figure."""
 
-    colour: str
+    color: str
     marker: str
     dash: str
 
 
 def strokes(index: int) -> Strokes:
-    """Return the strokes of the method at `index`: colours first, then dashes tell them apart."""
+    """Return the strokes of the method at `index`: colors first, then dashes tell them apart."""
     lap, place = divmod(index, len(PALETTE))
     return Strokes(PALETTE[place], _MARKERS[(place + lap) % 6], _DASHES[lap % len(_DASHES)])
 
 
-def task_colours(count: int) -> list[str]:
-    """Return a colour per task: the palette for a few, a scale from early to late for many."""
+def task_colors(count: int) -> list[str]:
+    """Return a color per task: the palette for a few, a scale from early to late for many."""
     if count <= len(PALETTE):
         return list(PALETTE[:count])
     import matplotlib

@@ -20,7 +20,7 @@ def inline(figure: "Figure", key: str, title: str) -> str:
     """Return `<svg>` markup for an HTML page; `key` is unique in the page, `title` is read aloud.
 
     Ids are dropped where nothing refers to them and begin with `key` elsewhere, so that several
-    figures share a page. Colours that were `style.INK` become `currentColor`.
+    figures share a page. Colors that were `style.INK` become `currentColor`.
     """
     written = io.StringIO()
     with themed():

@@ -10,7 +10,7 @@ from sterad.errors import SteradError
 from sterad.results.comparison import BRIEFLY, RULE, Comparison, Seeds, Standing, standing
 from sterad.results.grouping import Label, Layout, lay_out, spell
 from sterad.results.record import METRICS, RunRecord
-from sterad.results.statistics import Summary, ranks, summarise
+from sterad.results.statistics import Summary, ranks, summarize
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,7 +27,7 @@ _REMARKS = {
     "average_forgetting_released": "the same as the paper's released code has it, never negative",
     "backward_transfer": "final accuracy minus the one right after learning; higher is better",
     "anytime_accuracy": "mean of the accuracy on all seen classes along the stream",
-    "test_then_train_accuracy": "each image is answered before it is learnt",
+    "test_then_train_accuracy": "each image is answered before it is learned",
 }
 
 
@@ -121,7 +121,7 @@ def title(metric: str) -> str:
 
 
 def metric_table(layout: Layout, metric: str = HEADLINE) -> MetricTable:
-    """Summarise one metric over the seeds of every cell."""
+    """Summarize one metric over the seeds of every cell."""
     if metric not in METRICS:
         near = difflib.get_close_matches(metric, METRICS, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
@@ -165,13 +165,13 @@ def _average_ranks(rows: Rows, metric: str) -> tuple[float | None, ...]:
     if len(means) < 2 or len(places) < 2:
         return ()
     found = dict(zip(means, zip(*places, strict=True), strict=True))
-    return tuple(summarise(found[row]).mean if row in found else None for row in range(len(rows)))
+    return tuple(summarize(found[row]).mean if row in found else None for row in range(len(rows)))
 
 
 def _summary(records: Iterable[RunRecord], metric: str) -> Summary | None:
     values = [getattr(record, metric) for record in records]
     known = [value for value in values if value is not None]
-    return summarise(known) if known else None
+    return summarize(known) if known else None
 
 
 def percent(fraction: float | None) -> str:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sterad.results.statistics import Summary, summarise
+from sterad.results.statistics import Summary, summarize
 from sterad.results.student_t import two_sided_p
 
 SIGNIFICANCE = 0.05
@@ -107,9 +107,9 @@ def _group(
     values: Mapping[int, Seeds], rows: Collection[int]
 ) -> tuple[frozenset[int], frozenset[int], tuple[Comparison, ...]]:
     """Return those that share the first place among `rows`, those below it, and the tests."""
-    lead = max(rows, key=lambda row: (summarise(values[row].values()).mean, -row))
+    lead = max(rows, key=lambda row: (summarize(values[row].values()).mean, -row))
     compared = _against(lead, values, rows)
-    means = {row: summarise(values[row].values()).mean for row in rows}
+    means = {row: summarize(values[row].values()).mean for row in rows}
     worse = [
         means[one.row]
         for one in compared
@@ -128,7 +128,7 @@ def _against(
     for row in sorted(rows):
         common = values[row].keys() & values[lead].keys()
         if row != lead and len(common) >= FEWEST:
-            found.append((row, summarise(values[lead][s] - values[row][s] for s in common)))
+            found.append((row, summarize(values[lead][s] - values[row][s] for s in common)))
     ps = [paired_p(difference) for _, difference in found]
     return tuple(
         Comparison(row, lead, difference, p, corrected)

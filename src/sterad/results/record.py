@@ -28,9 +28,9 @@ class Moment:
     """One evaluation during the stream."""
 
     step: int
-    """Stream batches learnt so far."""
+    """Stream batches learned so far."""
     samples: int
-    """Stream images learnt so far."""
+    """Stream images learned so far."""
     boundary: bool
     """Whether the stream announced the end of a task here."""
     anytime: bool

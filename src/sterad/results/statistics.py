@@ -28,17 +28,17 @@ class Summary:
         return quantile(CONFIDENCE, self.n - 1) * self.std / math.sqrt(self.n)
 
 
-def summarise(values: Iterable[float]) -> Summary:
+def summarize(values: Iterable[float]) -> Summary:
     """Return mean, sample standard deviation and count: s² = Σ (v - mean)² / (n - 1).
 
-    >>> summarise([0.25, 0.5, 0.75])
+    >>> summarize([0.25, 0.5, 0.75])
     Summary(mean=0.5, std=0.25, n=3)
-    >>> summarise([0.25])
+    >>> summarize([0.25])
     Summary(mean=0.25, std=None, n=1)
     """
     known = list(values)
     if not known:
-        raise SteradError("no values to summarise: the mean needs at least one run")
+        raise SteradError("no values to summarize: the mean needs at least one run")
     mean = math.fsum(known) / len(known)
     if len(known) == 1:
         return Summary(mean, None, 1)

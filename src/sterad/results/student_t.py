@@ -1,4 +1,4 @@
-"""Student's t: tail probabilities and quantiles through the regularised incomplete beta function.
+"""Student's t: tail probabilities and quantiles through the regularized incomplete beta function.
 
 With ν degrees of freedom, P(|T| > t) = I_x(ν/2, 1/2) at x = ν / (ν + t²).
 """

@@ -13,7 +13,7 @@ from sterad.errors import SteradError
 
 ArrayLike = Tensor | npt.NDArray[Any] | list[Any] | float
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-5}
-"""How far a length may be from one; float64 allows for vectors normalised in float32."""
+"""How far a length may be from one; float64 allows for vectors normalized in float32."""
 
 
 class _UnitSphere(Constraint):

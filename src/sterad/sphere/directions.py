@@ -62,7 +62,7 @@ def moving_means(z: Tensor, labels: Tensor, classes: int, form: MeanForm = "dire
     """Return the spherical mean of each class of the batch: (classes, d), gradients included.
 
     z: (n, d) unit rows; labels: (n,) int64. Classes that are absent get zeros, which a loss over
-    the classes of the batch never reads. "direction" has unit length; "mean" is not normalised;
+    the classes of the batch never reads. "direction" has unit length; "mean" is not normalized;
     "share" is the mean times the share of the class in the batch, the sum over n.
 
     >>> moving_means(torch.eye(2), torch.tensor([0, 0]), 1, "mean")
@@ -90,7 +90,7 @@ class LearnedDirections(torch.nn.Module):
         self.weight = torch.nn.Parameter(torch.randn(classes, dimension, generator=generator))
 
     def forward(self) -> Tensor:
-        """Return the directions, normalised."""
+        """Return the directions, normalized."""
         return normalize(self.weight, dim=1)
 
 

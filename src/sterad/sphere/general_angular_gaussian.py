@@ -101,11 +101,11 @@ class GeneralAngularGaussian(Distribution):
         require_points(self, value)
         factor, loc = self.scale_tril.double(), self.loc.double().unsqueeze(-1)
         white = torch.linalg.solve_triangular(factor, value.double().unsqueeze(-1), upper=False)
-        centre = torch.linalg.solve_triangular(factor, loc, upper=False)
+        center = torch.linalg.solve_triangular(factor, loc, upper=False)
         stretch = white.square().sum((-2, -1))
-        gamma = (white * centre).sum((-2, -1)) / stretch.sqrt()
+        gamma = (white * center).sum((-2, -1)) / stretch.sqrt()
         volume = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) + log_area(self.dimension)
-        radial = log_chi_mgf(gamma, self.dimension) - centre.square().sum((-2, -1)) / 2
+        radial = log_chi_mgf(gamma, self.dimension) - center.square().sum((-2, -1)) / 2
         density: Tensor = radial - self.dimension / 2 * stretch.log() - volume
         return density.to(torch.promote_types(value.dtype, self.loc.dtype))
 

@@ -133,7 +133,7 @@ class SphericalLaw(Distribution):
     def rsample(self, sample_shape: _size = (), generator: torch.Generator | None = None) -> Tensor:
         """Draw points through which gradients flow to the parameters."""
         if not self.has_rsample:
-            raise NotImplementedError(f"{type(self).__name__} has no reparametrised sampler")
+            raise NotImplementedError(f"{type(self).__name__} has no reparametrized sampler")
         return self._draw(self._extended_shape(torch.Size(sample_shape)), generator)
 
     def _draw(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:

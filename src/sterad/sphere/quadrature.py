@@ -36,7 +36,7 @@ def log_tilted_sum(log_terms: Tensor, statistic: Tensor, parameter: Tensor) -> T
 
     `log_terms` hold the integrand at the present parameter, without a graph, in whatever form
     is free of cancellation; the tilt is zero in value, and its derivatives of every order are the
-    cumulants of `statistic` under the normalised terms. Shapes: (..., nodes), (..., nodes), (...).
+    cumulants of `statistic` under the normalized terms. Shapes: (..., nodes), (..., nodes), (...).
     """
     tilt = (parameter - parameter.detach()).unsqueeze(-1)
     return torch.logsumexp(log_terms.detach() + tilt * statistic.detach(), dim=-1)

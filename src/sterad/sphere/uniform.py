@@ -66,7 +66,7 @@ class Uniform(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        """The centre of the ball: (*batch, d)."""
+        """The center of the ball: (*batch, d)."""
         return self._like.expand(self.batch_shape + self.event_shape)
 
     def entropy(self) -> Tensor:

@@ -1,6 +1,6 @@
 """The von Mises-Fisher law, in any dimension.
 
-Its normaliser is an integral over the cosine t = tanh(s): exp(κ tanh s) sech^p(s), p = d - 1, has
+Its normalizer is an integral over the cosine t = tanh(s): exp(κ tanh s) sech^p(s), p = d - 1, has
 one peak where t/(1 - t²) = κ/p. With s = s* + u, τ = tanh u and x = t*τ its exponent relative
 to the peak is p (x/(1+x) - log(1+x) - log cosh u): no Bessel function overflows or underflows.
 """
@@ -59,7 +59,7 @@ class VonMisesFisher(SphericalLaw):
 
     @staticmethod
     def log_kernel_at(cosine: Tensor, concentration: Tensor, dimension: int) -> Tensor:
-        """Return κ times the cosine less the log normaliser."""
+        """Return κ times the cosine less the log normalizer."""
         return concentration * cosine - log_cosine_mgf(concentration, dimension)
 
     @staticmethod
@@ -81,8 +81,8 @@ class VonMisesFisher(SphericalLaw):
     def entropy(self) -> Tensor:
         """Return the entropy with respect to area."""
         kappa = self.concentration.double()
-        normaliser = log_cosine_mgf(kappa, self.dimension)
-        value = log_area(self.dimension) + normaliser - kappa * self.mean_resultant_length.double()
+        normalizer = log_cosine_mgf(kappa, self.dimension)
+        value = log_area(self.dimension) + normalizer - kappa * self.mean_resultant_length.double()
         return value.to(self.concentration.dtype)
 
     def sample_cosine(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:

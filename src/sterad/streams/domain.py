@@ -24,10 +24,10 @@ from sterad.seeds import derive, numpy_generator
 from sterad.streams.description import STREAMS, Arrangement, random_ranks
 from sterad.streams.stream import Evaluation, Shift, Stream
 from sterad.streams.tasks import shuffle_within_tasks
-from sterad.streams.transforms import Brightness, Colour, Permutation, Rotation, Transform
+from sterad.streams.transforms import Brightness, Color, Permutation, Rotation, Transform
 from sterad.validation import Range
 
-Kind = Literal["sessions", "rotation", "permutation", "brightness", "colour"]
+Kind = Literal["sessions", "rotation", "permutation", "brightness", "color"]
 DEFAULT_DOMAINS = 5
 MIN_BRIGHTNESS = 0.25
 
@@ -141,8 +141,8 @@ def transformations(kind: Kind, count: int, seed: int) -> tuple[Transform, ...]:
         raise SteradError(f"domains is {count}: give at least 1")
     if kind == "rotation":
         return tuple(Rotation(180 * at / count) for at in range(count))
-    if kind == "colour":
-        return tuple(Colour(at / count) for at in range(count))
+    if kind == "color":
+        return tuple(Color(at / count) for at in range(count))
     if kind == "brightness":
         return tuple(Brightness(MIN_BRIGHTNESS ** (at / max(1, count - 1))) for at in range(count))
     keys = (derive(seed, f"domain {at}") for at in range(1, count))
@@ -165,9 +165,9 @@ def _check_inputs(kind: Kind, dataset: Dataset) -> None:
         raise SteradError(
             f"{kind} needs images and {dataset.name!r} holds vectors: choose permutation as kind"
         )
-    if kind == "colour" and shape[0] != 3:
+    if kind == "color" and shape[0] != 3:
         raise SteradError(
-            f"colour needs three channels and {dataset.name!r} is gray: choose another kind"
+            f"color needs three channels and {dataset.name!r} is gray: choose another kind"
         )
 
 

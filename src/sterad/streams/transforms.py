@@ -83,7 +83,7 @@ class Brightness(Transform):
 
 
 @dataclass(frozen=True)
-class Colour(Transform):
+class Color(Transform):
     """Rotation of the colors about the gray axis of RGB; grays do not change."""
 
     turns: float
@@ -99,9 +99,9 @@ class Colour(Transform):
 
 
 TRANSFORMS: dict[str, type[Transform]] = {
-    one.__name__.lower(): one for one in (Rotation, Permutation, Brightness, Colour)
+    one.__name__.lower(): one for one in (Rotation, Permutation, Brightness, Color)
 }
-"""By name. Names are part of stream digests, so `colour` keeps its spelling."""
+"""By name. Names are part of stream digests, so `color` keeps its spelling."""
 
 
 def to_dict(transform: Transform) -> dict[str, Any]:

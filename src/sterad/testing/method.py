@@ -116,7 +116,7 @@ def check_each_sample_counts(made: _Maker, stream: Stream, batches: int = 2) -> 
         other.observe(batch)
         _follow(other, stream, step + 1, batches)
         assert not same(plain.state_dict(), other.state_dict()), (
-            f"image {at} of batch {step} was neither learnt from nor kept"
+            f"image {at} of batch {step} was neither learned from nor kept"
         )
 
 
@@ -145,7 +145,7 @@ def _answers(learner: Learner, stream: Stream) -> list[tuple[Tensor, Tensor]]:
 
 
 def check_answering_does_not_teach(made: _Maker, stream: Stream) -> None:
-    """Consolidate and predict on the way: what is learnt stays as it is."""
+    """Consolidate and predict on the way: what is learned stays as it is."""
     silent, asked = made(stream), made(stream)
     _follow(silent, stream, 0, len(stream))
     for step in range(len(stream)):
@@ -153,7 +153,7 @@ def check_answering_does_not_teach(made: _Maker, stream: Stream) -> None:
         asked.consolidate()
         asked.predict(stream.batch(step).x)
         asked.instant_scores(stream.batch(step).x)
-    assert same(silent.state_dict(), asked.state_dict()), "answering changed what is learnt"
+    assert same(silent.state_dict(), asked.state_dict()), "answering changed what is learned"
 
 
 def check_answers_are_seen(made: _Maker) -> None:

@@ -1,5 +1,5 @@
 """Stage 4: augmentation, batched, with parameters per sample."""
 
-from sterad.views.recipes import RECIPES, Full, NoAugmentation, Partial, Recipe
+from sterad.views.augmentations import AUGMENTATIONS, Augmentation, Full, NoAugmentation, Partial
 
-__all__ = ["RECIPES", "Full", "NoAugmentation", "Partial", "Recipe"]
+__all__ = ["AUGMENTATIONS", "Augmentation", "Full", "NoAugmentation", "Partial"]

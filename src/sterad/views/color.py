@@ -140,6 +140,6 @@ def _channels(x: Tensor) -> int:
     if x.shape[1] not in (1, 3):
         raise SteradError(
             f"color operators do not support images of {x.shape[1]} channels: "
-            "give 1 or 3 channels, or choose the partial recipe"
+            "give 1 or 3 channels, or choose the partial augmentation"
         )
     return x.shape[1]

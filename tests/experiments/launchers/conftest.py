@@ -86,7 +86,7 @@ class Trial:
         assert losses(job.place) == losses(expected)
 
     def holder(self, found: Path, pattern: str = "*", steps: int = 3) -> int:
-        """Wait until a run under a folder has learnt so many steps; return its process."""
+        """Wait until a run under a folder has learned so many steps; return its process."""
         until = time.monotonic() + 300
         while time.monotonic() < until:
             for folder in found.glob(pattern):
@@ -94,7 +94,7 @@ class Trial:
                 if place.events.exists() and len(losses(place)) >= steps:
                     return int((place.path / "lock").read_text())
             time.sleep(0.01)
-        raise AssertionError(f"nothing was learnt in {found}")
+        raise AssertionError(f"nothing was learned in {found}")
 
 
 def losses(place: RunDirectory) -> list[tuple[int, float]]:

@@ -126,7 +126,7 @@ def test_two_studies_that_write_one_directory(trial: Any) -> None:
 
 def test_the_text_of_a_job_says_all_of_it(trial: Any) -> None:
     (job,) = trial.jobs(1, plugins=(trial.plugin("whole", "pass"),))
-    job = dataclasses.replace(job, sinks=("tensorboard", "wandb"))
+    job = dataclasses.replace(job, loggers=("tensorboard", "wandb"))
     assert Job.from_json(job.to_json()) == job
 
 

@@ -32,7 +32,7 @@ LRS = "[finetune]\nlr = [0.0001, 0.001, 0.01, 0.1]\n"
 
 @dataclass
 class Watched:
-    """A sink that ends the run when the watch says so."""
+    """A logger that ends the run when the watch says so."""
 
     job: Job
     watch: Watch

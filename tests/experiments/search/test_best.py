@@ -45,7 +45,7 @@ def test_what_cannot_be_replaced_is_not() -> None:
 
 def test_what_is_written_is_read_as_tuned_values(tmp_path: Path) -> None:
     file = tmp_path / "deep" / "mine.toml"
-    values = {"lr": 1e-05, "recipe": "full", "views": 2}
+    values = {"lr": 1e-05, "augmentation": "full", "views": 2}
     assert write_best(file, "er", 'a "quoted" source', values) is None
     assert write_best(file, "er", "later", values) == 'a "quoted" source'
     found = read_tuned(str(file))["er"]

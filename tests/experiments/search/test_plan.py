@@ -15,16 +15,16 @@ def test_held_out_training_images_and_seeds_that_no_table_reports(plan: Plans) -
     made = plan(seeds=())
     assert made.seeds == (100, 101, 102)
     configs = made.configs({"lr": 0.01})
-    assert [c.protocol.seed for c in configs] == [100, 101, 102]
-    assert {c.protocol.validation for c in configs} == {0.1}
+    assert [c.settings.seed for c in configs] == [100, 101, 102]
+    assert {c.settings.validation for c in configs} == {0.1}
     assert {c.method.fields.lr for c in configs} == {0.01}
-    assert plan(config={"validation": 0.3}).config.protocol.validation == 0.3
+    assert plan(config={"validation": 0.3}).config.settings.validation == 0.3
 
 
 def test_the_papers_choice(plan: Plans) -> None:
     made = plan(seeds=(), objective="test")
     assert made.seeds == (0, 1, 2)
-    assert made.config.protocol.validation == 0
+    assert made.config.settings.validation == 0
     with pytest.raises(SteradError, match="leave one of the two away"):
         plan(objective="test", config={"validation": 0.1})
 

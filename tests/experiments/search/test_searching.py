@@ -84,7 +84,7 @@ def test_a_bad_run_is_stopped_on_its_way_and_its_other_seeds_are_not_begun(
     plan: Plans, searched: Searched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(searching, "STARTUP", 1)
-    # One task, so that nothing is forgotten: learnt at these rates and not at the last two.
+    # One task, so that nothing is forgotten: learned at these rates and not at the last two.
     lrs = "[finetune]\nlr = [0.05, 0.1, 0.2, 1e-9, 2e-9]\n"
     config = {"per_class": 60, "test_per_class": 20, "tasks": 1, "encoder": "flatten"}
     made = plan(lrs, sampler="grid", config=config)
@@ -104,10 +104,10 @@ def test_a_bad_run_is_stopped_on_its_way_and_its_other_seeds_are_not_begun(
 
 
 def test_what_diverges_is_stopped_and_what_fails_is_told(plan: Plans, searched: Searched) -> None:
-    text = '[finetune]\nlr = [0.01, 1e5]\nrecipe = ["full", "foll"]\n'
+    text = '[finetune]\nlr = [0.01, 1e5]\naugmentation = ["full", "foll"]\n'
     search, _ = searched(plan(text, sampler="grid"))
     fates = {
-        (t.params["lr"], t.params["recipe"]): (t.state, t.user_attrs.get("error", ""))
+        (t.params["lr"], t.params["augmentation"]): (t.state, t.user_attrs.get("error", ""))
         for t in search.trials()
     }
     assert fates[0.01, "full"] == (TrialState.COMPLETE, "")
@@ -115,9 +115,11 @@ def test_what_diverges_is_stopped_and_what_fails_is_told(plan: Plans, searched: 
     assert "diverged" in fates[1e5, "full"][1]
     for lr in (0.01, 1e5):
         assert fates[lr, "foll"][0] is TrialState.FAIL
-        assert "unknown recipe 'foll': did you mean 'full'" in fates[lr, "foll"][1]
+        assert "unknown augmentation 'foll': did you mean 'full'" in fates[lr, "foll"][1]
     _, here = searched(plan(text, sampler="grid"))
-    assert {job.config.method.fields.recipe for job in here.launched} == {"foll"}, "failures alone"
+    assert {job.config.method.fields.augmentation for job in here.launched} == {"foll"}, (
+        "failures alone"
+    )
 
 
 def test_values_that_the_method_cannot_have_end_the_search(
@@ -130,8 +132,8 @@ def test_values_that_the_method_cannot_have_end_the_search(
 
 
 def test_nothing_that_ended_is_said(plan: Plans, searched: Searched) -> None:
-    search, _ = searched(plan('[finetune]\nrecipe = ["foll"]\n'))
-    with pytest.raises(SteradError, match=r"no trial .* has ended \(unknown recipe 'foll'"):
+    search, _ = searched(plan('[finetune]\naugmentation = ["foll"]\n'))
+    with pytest.raises(SteradError, match=r"no trial .* has ended \(unknown augmentation 'foll'"):
         search.best()
 
 

@@ -5,12 +5,12 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from sterad.errors import SteradError
-from sterad.experiments.config import Choice, RunConfig
+from sterad.experiments.config import ComponentConfig, RunConfig
 from sterad.experiments.search.space import Space, read_space
 from sterad.methods import METHODS
 
 
-def method(name: str, **values: Any) -> Choice:
+def method(name: str, **values: Any) -> ComponentConfig:
     return RunConfig.of(method=name, **values).method
 
 
@@ -19,7 +19,7 @@ def space(folder: Path, text: str, name: str = "er", **values: Any) -> Space:
     return read_space(method(name, **values), folder / "space.toml")
 
 
-# Two optimisers with two momenta would be 64 points of ER, but Adam has none to vary.
+# Two optimizers with two momenta would be 64 points of ER, but Adam has none to vary.
 SIZES = {
     "agd-fd": 672,
     "vmf-fd": 192,
@@ -52,17 +52,17 @@ def test_the_papers_lists(tmp_path: Path) -> None:
 
 def test_what_means_nothing_is_not_varied_and_stays_as_given(tmp_path: Path) -> None:
     text = """[er]
-    optimiser = ["sgd", "adam"]
-    momentum = { values = [0.0, 0.5], only = { optimiser = "sgd" } }
+    optimizer = ["sgd", "adam"]
+    momentum = { values = [0.0, 0.5], only = { optimizer = "sgd" } }
     """
     made = space(tmp_path, text, momentum=0.7)
-    assert made.values({"optimiser": "adam", "momentum": 0.0}) == {"optimiser": "adam"}
-    assert made.at({"optimiser": "adam", "momentum": 0.0}).fields.momentum == 0.7
-    assert made.at({"optimiser": "sgd", "momentum": 0.5}).fields.momentum == 0.5
+    assert made.values({"optimizer": "adam", "momentum": 0.0}) == {"optimizer": "adam"}
+    assert made.at({"optimizer": "adam", "momentum": 0.0}).fields.momentum == 0.7
+    assert made.at({"optimizer": "sgd", "momentum": 0.5}).fields.momentum == 0.5
     assert made.size == 3
-    settled = space(tmp_path, text, optimiser="adam").without(["optimiser"])
+    settled = space(tmp_path, text, optimizer="adam").without(["optimizer"])
     assert settled.values({"momentum": 0.5}) == {}
-    assert space(tmp_path, text, optimiser="sgd").without(["optimiser"]).size == 2
+    assert space(tmp_path, text, optimizer="sgd").without(["optimizer"]).size == 2
 
 
 def test_names_and_numbers_as_users_write_them(tmp_path: Path) -> None:
@@ -74,13 +74,13 @@ def test_ranges_have_no_end_of_points(tmp_path: Path) -> None:
     made = space(
         tmp_path,
         "[er]\nlr = { low = 1e-4, high = 1, log = true }\nviews = { low = 1, high = 5 }\n"
-        'recipe = ["full"]',
+        'augmentation = ["full"]',
     )
     assert (made.size, made.points, made.ranges) == (float("inf"), {}, ["lr", "views"])
     assert made.distributions() == {
         "lr": FloatDistribution(1e-4, 1, log=True),
         "views": IntDistribution(1, 5),
-        "recipe": CategoricalDistribution(["full"]),
+        "augmentation": CategoricalDistribution(["full"]),
     }
 
 
@@ -97,8 +97,8 @@ def test_ranges_have_no_end_of_points(tmp_path: Path) -> None:
         ("[er]\nlr = { low = 1 }", "lr has neither values nor low and high"),
         ("[er]\nlr = { low = 2, high = 1 }", "lr from 2.0 to 1.0 is no range"),
         ("[er]\nweight-decay = { low = 0, high = 1, log = true }", "must be above 0 and rising"),
-        ('[er]\nrecipe = { low = "a", high = "b" }', "no range of numbers"),
-        ("[er]\nlr = { values = [1], only = { optimizer = 1 } }", "did you mean 'optimiser'"),
+        ('[er]\naugmentation = { low = "a", high = "b" }', "no range of numbers"),
+        ("[er]\nlr = { values = [1], only = { optimzer = 1 } }", "did you mean 'optimizer'"),
         ("[er]\n", "is no table of lists"),
         ("er = 3", "is no table of lists"),
         ("[scr]\nlr = [1]", "no search space for 'er', only for scr: give --space"),

@@ -33,7 +33,7 @@ def test_boundaries_are_drawn_where_all_agree(make_record: Build) -> None:
     assert shared_boundaries([make_record(stream="blurry")]) == ()
 
 
-def test_a_method_keeps_its_colour_when_another_is_absent(make_record: Build) -> None:
+def test_a_method_keeps_its_color_when_another_is_absent(make_record: Build) -> None:
     axes = draw([("absent", []), ("agd-fd", [make_record(), make_record(seed=1)])]).axes[0]
     (line,) = [line for line in axes.lines if line.get_label() == "agd-fd"]
     assert line.get_color() == PALETTE[1]

@@ -19,7 +19,7 @@ def test_best_before_minus_last_by_hand() -> None:
     lost = forgotten(MATRIX)
     assert lost[0] == pytest.approx(0.2)
     assert lost[1] == pytest.approx(-0.05)  # it gained from what came later
-    assert lost[2] is None  # learnt last: there is no earlier row
+    assert lost[2] is None  # learned last: there is no earlier row
     assert forgotten(()) == ()
     assert forgotten([[0.5]]) == (None,)
     assert forgotten([[0.5], [None]]) == (None,)

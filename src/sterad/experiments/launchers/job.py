@@ -13,10 +13,10 @@ from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
 from sterad.experiments.run import run
+from sterad.loggers import LOGGERS, Logger
 from sterad.registry import Registry, load_plugin
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory
-from sterad.sinks import SINKS, Sink
 from sterad.validation import build
 
 Watch = Callable[[str, Mapping[str, Any]], bool | None]
@@ -35,8 +35,8 @@ class Job:
     execution: Execution
     checkpoint_every: int | None = None
     plugins: tuple[Path, ...] = ()
-    sinks: tuple[str, ...] = ()
-    """Names of sinks that take the events beside the run's own files."""
+    loggers: tuple[str, ...] = ()
+    """Names of loggers that take the events beside the run's own files."""
 
     @property
     def id(self) -> str:
@@ -46,12 +46,12 @@ class Job:
     def to_json(self) -> str:
         """Return a line of text that `from_json` understands on any machine that sees the files."""
         plain = {
-            "config": self.config.plain(places=True),
+            "config": self.config.to_dict(places=True),
             "out": str(self.out),
             "execution": dataclasses.asdict(self.execution),
             "checkpoint_every": self.checkpoint_every,
             "plugins": [str(file) for file in self.plugins],
-            "sinks": self.sinks,
+            "loggers": self.loggers,
         }
         return json.dumps(plain)
 
@@ -63,12 +63,12 @@ class Job:
         for file in plugins:
             load_plugin(file)
         return cls(
-            RunConfig.from_plain(plain["config"]),
+            RunConfig.from_dict(plain["config"]),
             Path(plain["out"]),
             build(Execution, plain["execution"]),
             plain["checkpoint_every"],
             plugins,
-            tuple(plain["sinks"]),
+            tuple(plain["loggers"]),
         )
 
     @property
@@ -76,14 +76,14 @@ class Job:
         """Return the directory of the run."""
         return RunDirectory(self.out, self.id)
 
-    def own_sinks(self) -> list[Sink]:
-        """Return the sinks that are asked for by name; nothing is opened yet."""
-        folder, config = self.place.path, self.config.plain()
-        return [SINKS[name](self.id, folder, config) for name in self.sinks]
+    def own_loggers(self) -> list[Logger]:
+        """Return the loggers that are asked for by name; nothing is opened yet."""
+        folder, config = self.place.path, self.config.to_dict()
+        return [LOGGERS[name](self.id, folder, config) for name in self.loggers]
 
-    def run(self, sinks: Sequence[Sink] = ()) -> RunRecord:
+    def run(self, loggers: Sequence[Logger] = ()) -> RunRecord:
         """Run, or continue, or read."""
-        opened = [*self.own_sinks(), *sinks]
+        opened = [*self.own_loggers(), *loggers]
         return run(self.config, self.out, self.execution, self.checkpoint_every, opened)
 
     def reserved(self, cpus: float, gpus: float) -> Self:
@@ -120,7 +120,7 @@ def check_data(jobs: Sequence[Job]) -> None:
             described.require()
 
 
-def attempted(text: str, sinks: Sequence[Sink] = ()) -> str | None:
+def attempted(text: str, loggers: Sequence[Logger] = ()) -> str | None:
     """Run the job of a text; return nothing, or what went wrong as a sentence.
 
     What nobody foresaw leaves a traceback beside the run's files.
@@ -129,7 +129,7 @@ def attempted(text: str, sinks: Sequence[Sink] = ()) -> str | None:
     try:
         job = Job.from_json(text)
         place = job.place
-        job.run(sinks)
+        job.run(loggers)
     except SteradError as error:
         return str(error)
     except Exception as error:

@@ -17,9 +17,9 @@ from typing import Annotated, Any
 import sterad
 from sterad.errors import SteradError
 from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch
-from sterad.experiments.launchers.parcel import PATIENCE, Parcel, delivered, open_and_run
+from sterad.experiments.launchers.remote_job import PATIENCE, Parcel, delivered, open_and_run
 from sterad.experiments.provenance import SHIPPED, code
-from sterad.extras import needed
+from sterad.extras import require_extra
 from sterad.threads import WAIT_POLICY, cores
 from sterad.validation import Count, Range, check_fields
 
@@ -56,7 +56,7 @@ class Ray:
 
     def launch(self, jobs: Sequence[Job], watch: Watch) -> Iterator[Outcome]:
         """Yield outcomes as runs end; a run whose worker dies is tried again."""
-        ray = needed("ray", "ray")
+        ray = require_extra("ray", "ray")
         with self._connected(ray), contextlib.ExitStack() as stack:
             ear = ray.remote(num_cpus=0)(_Ear).remote()
             hand = _Hand(ray, self._task(ray), ear, self.shared, secrets.token_hex(8))

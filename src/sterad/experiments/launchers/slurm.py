@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from sterad.errors import SteradError
 from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch, attempted
-from sterad.extras import needed
+from sterad.extras import require_extra
 from sterad.threads import cores
 from sterad.validation import Count, Positive, Range, check_fields
 
@@ -89,7 +89,7 @@ class Slurm:
         return (self.workers or cores()) if self.cluster == "local" else LARGEST
 
     def _executor(self, out: Path) -> Any:
-        submitit = needed("submitit", "slurm")
+        submitit = require_extra("submitit", "slurm")
         try:
             executor = submitit.AutoExecutor(
                 out.resolve() / "slurm", cluster=self.cluster, slurm_max_num_timeout=TIMEOUTS
@@ -123,7 +123,7 @@ class Resumed:
 
     def checkpoint(self, text: str, told: str) -> Any:
         """Submit the same again: the run's own checkpoint says where it stood."""
-        return needed("submitit", "slurm").helpers.DelayedSubmission(self, text, told)
+        return require_extra("submitit", "slurm").helpers.DelayedSubmission(self, text, told)
 
 
 @dataclass

@@ -12,7 +12,7 @@ from sterad.experiments.launchers.job import attempted
 
 
 class Told:
-    """A sink that writes each event as a line."""
+    """A logger that writes each event as a line."""
 
     def __init__(self, stream: TextIO) -> None:
         """Write to `stream`."""

@@ -86,8 +86,8 @@ class Candidate:
 
     def _moment(self, samples: int, total: int) -> int:
         """Return the step of a moment: seeds have as many steps as moments, and one for the end."""
-        anytime = self.configs[0].protocol.anytime
+        anytime = self.configs[0].settings.anytime
         return len(self.finals) * (anytime + 1) + samples * anytime // total
 
     def _last(self) -> int:
-        return len(self.finals) * (self.configs[0].protocol.anytime + 1)
+        return len(self.finals) * (self.configs[0].settings.anytime + 1)

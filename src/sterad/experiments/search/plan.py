@@ -15,7 +15,7 @@ Objective = Literal["validation", "test"]
 SEEDS: dict[Objective, tuple[int, ...]] = {"validation": (100, 101, 102), "test": (0, 1, 2)}
 """Seeds that no table reports, and the paper's own choice."""
 SHARE = 0.1
-"""Share of the training images that is held out where the protocol names none."""
+"""Share of the training images that is held out where the settings name none."""
 TRIALS = 50
 """Trials of TPE where nobody says how many."""
 
@@ -43,7 +43,7 @@ class SearchPlan:
         prune: bool = True,
     ) -> "SearchPlan":
         """Settle what was left open, and refuse what contradicts itself."""
-        share = config.protocol.validation
+        share = config.settings.validation
         if objective == "test" and share:
             raise SteradError(
                 f"validation {share} holds training images out and the objective is the test "
@@ -51,22 +51,22 @@ class SearchPlan:
             )
         share = (share or SHARE) if objective == "validation" else 0.0
         seeds = tuple(dict.fromkeys(seeds)) or SEEDS[objective]
-        settled = replace(config, protocol=replace(config.protocol, validation=share))
+        settled = replace(config, settings=replace(config.settings, validation=share))
         for seed in seeds:
-            check_fields(replace(settled.protocol, seed=seed))
+            check_fields(replace(settled.settings, seed=seed))
         return cls(settled, space, seeds, sampler, _trials(space, sampler, trials), prune)
 
     def configs(self, point: Point) -> tuple[RunConfig, ...]:
         """Return the runs of a point, a seed each."""
         made = replace(self.config, method=self.space.at(point))
-        protocol = self.config.protocol
-        return tuple(replace(made, protocol=replace(protocol, seed=seed)) for seed in self.seeds)
+        settings = self.config.settings
+        return tuple(replace(made, settings=replace(settings, seed=seed)) for seed in self.seeds)
 
     @property
     def name(self) -> str:
         """Return a name that the same question has on every machine: what counts is in its hash."""
         config = self.config
-        plain = config.plain() | {"seed": None, "seeds": self.seeds}
+        plain = config.to_dict() | {"seed": None, "seeds": self.seeds}
         plain["space"] = [asdict(one) for one in self.space.dimensions]
         digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:10]
         return "-".join((config.method.name, config.dataset.name, config.stream.name, digest))
@@ -74,7 +74,7 @@ class SearchPlan:
     @property
     def tested(self) -> str:
         """Say what the accuracy is measured on."""
-        share = self.config.protocol.validation
+        share = self.config.settings.validation
         return f"{share:.0%} of the training images, held out" if share else "the test images"
 
 

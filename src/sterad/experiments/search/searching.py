@@ -151,4 +151,4 @@ def _pruner(plan: SearchPlan) -> BasePruner:
     if not plan.prune:
         return NopPruner()
     # The first moments know few classes and say little.
-    return BelowMedian(STARTUP, n_warmup_steps=plan.config.protocol.anytime // 3)
+    return BelowMedian(STARTUP, n_warmup_steps=plan.config.settings.anytime // 3)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sterad.errors import SteradError
-from sterad.experiments.config import Choice
+from sterad.experiments.config import ComponentConfig
 from sterad.experiments.search.dimension import Dimension
 from sterad.experiments.toml_file import read_toml
 from sterad.methods import METHODS
@@ -31,7 +31,7 @@ Point = Mapping[str, Any]
 class Space:
     """Dimensions around a method whose other fields are settled."""
 
-    method: Choice
+    method: ComponentConfig
     dimensions: tuple[Dimension, ...]
 
     def values(self, point: Point) -> dict[str, Any]:
@@ -43,10 +43,10 @@ class Space:
             if all(around[name] == value for name, value in one.only.items())
         }
 
-    def at(self, point: Point) -> Choice:
+    def at(self, point: Point) -> ComponentConfig:
         """Return the method with the values of a point; the rest stays as it is."""
         fields = dataclasses.asdict(self.method.fields) | self.values(point)
-        return Choice(self.method.name, build(type(self.method.fields), fields))
+        return ComponentConfig(self.method.name, build(type(self.method.fields), fields))
 
     def key(self, point: Point) -> str:
         """Return the same text for points that mean the same."""
@@ -93,7 +93,7 @@ class Space:
         return Space(self.method, kept)
 
 
-def read_space(method: Choice, file: Path | None = None) -> Space:
+def read_space(method: ComponentConfig, file: Path | None = None) -> Space:
     """Return the space of a method in a file with a table a method, or the paper's."""
     source = file or PAPER
     tables = {

@@ -45,4 +45,4 @@ def _name_rows(axes: "Axes", record: RunRecord) -> None:
     moments = row_moments(record)
     names = [f"{moment.samples:,}" for moment in moments] or [str(row + 1) for row in range(rows)]
     axes.set_yticks(np.arange(rows), names)
-    axes.set_ylabel("images learnt" if moments else "moment")
+    axes.set_ylabel("images learned" if moments else "moment")

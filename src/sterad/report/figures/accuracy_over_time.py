@@ -54,7 +54,7 @@ def shared_boundaries(records: Sequence[RunRecord]) -> tuple[int, ...]:
 
 
 def draw(methods: Sequence[tuple[str, Sequence[RunRecord]]]) -> "Figure":
-    """Draw one line per method; one without records keeps its colour for the other figures."""
+    """Draw one line per method; one without records keeps its color for the other figures."""
     with themed():
         figure, axes = one_panel()
         records = [record for _, found in methods for record in found]
@@ -76,12 +76,12 @@ def _draw_method(axes: "Axes", index: int, name: str, line: Curve, many: bool) -
     every: Any = max(1, len(line.samples) // 12)
     if many:
         axes.fill_between(
-            line.samples, line.low, line.high, color=look.colour, alpha=0.18, linewidth=0
+            line.samples, line.low, line.high, color=look.color, alpha=0.18, linewidth=0
         )
     axes.plot(
         line.samples,
         line.mean,
-        color=look.colour,
+        color=look.color,
         linestyle=look.dash,
         marker=look.marker,
         markersize=3.6,

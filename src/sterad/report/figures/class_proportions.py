@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sterad.report.style import legend_above, one_panel, stream_axis, task_colours, themed
+from sterad.report.style import legend_above, one_panel, stream_axis, task_colors, themed
 from sterad.results.record import StreamFacts
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ def draw(stream: StreamFacts) -> "Figure":
     style: Any = "steps-mid" if stream.announced else "default"
     with themed():
         figure, axes = one_panel()
-        for task, colour in enumerate(task_colours(len(stream.tasks))):
+        for task, color in enumerate(task_colors(len(stream.tasks))):
             y = np.pad(shares[:, task], 1, mode="edge")
-            axes.fill_between(x, y, step=step, color=colour, alpha=0.28, linewidth=0)
+            axes.fill_between(x, y, step=step, color=color, alpha=0.28, linewidth=0)
             name = f"task {task + 1}" if len(stream.tasks) <= 12 else None
-            axes.plot(x, y, drawstyle=style, color=colour, linewidth=1.5, label=name)
+            axes.plot(x, y, drawstyle=style, color=color, linewidth=1.5, label=name)
         axes.set_ylim(0, 102)
         axes.set_ylabel("share of the incoming images (%)")
         axes.grid(axis="y")

@@ -41,7 +41,7 @@ def shares(record: RunRecord) -> NDArray[np.float64]:
 def late_answers(record: RunRecord) -> float | None:
     """Return the share of answers from the last task among errors on earlier ones.
 
-    It is high where a method forgets by taking everything for what it learnt last.
+    It is high where a method forgets by taking everything for what it learned last.
     """
     order, starts = task_order(record.stream)
     if not starts:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from sterad.report.style import INK, legend_above, log_axis, one_panel, strokes, themed
 from sterad.results.record import RunRecord
-from sterad.results.statistics import summarise
+from sterad.results.statistics import summarize
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,8 +37,8 @@ def placed(methods: Methods, cost: str) -> dict[int, tuple[float, float]]:
     for index, (_, records) in enumerate(methods):
         prices = [getattr(record, cost) for record in records]
         if prices and min(prices) > 0:
-            gain = summarise(record.final_average_accuracy for record in records).mean
-            found[index] = (summarise(prices).mean, 100 * gain)
+            gain = summarize(record.final_average_accuracy for record in records).mean
+            found[index] = (summarize(prices).mean, 100 * gain)
     return found
 
 
@@ -55,7 +55,7 @@ def draw(methods: Methods, cost: str) -> "Figure":
         for index, (price, gain) in points.items():
             look = strokes(index)
             axes.plot(
-                price, gain, look.marker, color=look.colour, markersize=7, label=methods[index][0]
+                price, gain, look.marker, color=look.color, markersize=7, label=methods[index][0]
             )
         axes.margins(x=0.08, y=0.12)
         log_axis(axes, prices, ticks_at_values=False)

@@ -8,7 +8,7 @@ import numpy as np
 from sterad.report.style import INK, legend_above, one_panel, strokes, themed
 from sterad.report.wording import tick_names
 from sterad.results.record import RunRecord
-from sterad.results.statistics import summarise
+from sterad.results.statistics import summarize
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ def per_task(records: Sequence[RunRecord]) -> dict[int, Spread]:
         seeds = [row[place] for row in lost if place < len(row)]
         values = [100 * value for value in seeds if value is not None]
         if values:
-            found[place] = (min(values), summarise(values).mean, max(values))
+            found[place] = (min(values), summarize(values).mean, max(values))
     return found
 
 
@@ -75,7 +75,7 @@ def _draw_bars(
 ) -> None:
     places = np.array(list(spread), float) + offset
     low, mean, high = np.array(list(spread.values()), float).reshape(-1, 3).T
-    axes.bar(places, mean, 0.92 * width, color=strokes(index).colour, label=name)
+    axes.bar(places, mean, 0.92 * width, color=strokes(index).color, label=name)
     if (high > low).any():
         axes.errorbar(
             places, mean, [mean - low, high - mean], fmt="none", ecolor=INK, elinewidth=0.8
@@ -85,7 +85,7 @@ def _draw_bars(
 def _draw_line(axes: "Axes", index: int, name: str, spread: dict[int, Spread]) -> None:
     look = strokes(index)
     mean = [middle for _, middle, _ in spread.values()]
-    axes.plot(list(spread), mean, color=look.colour, linestyle=look.dash, lw=1.4, label=name)
+    axes.plot(list(spread), mean, color=look.color, linestyle=look.dash, lw=1.4, label=name)
 
 
 def _name_tasks(axes: "Axes", places: Sequence[int], evaluations: Sequence[str]) -> None:

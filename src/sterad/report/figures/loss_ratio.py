@@ -35,7 +35,7 @@ def ratios(records: Sequence[RunRecord]) -> tuple[Numbers, Numbers] | None:
 
 
 def draw(methods: Methods) -> "Figure":
-    """Draw a line per method that says its losses; at 1 new and old classes are learnt alike."""
+    """Draw a line per method that says its losses; at 1 new and old classes are learned alike."""
     with themed():
         figure, axes = one_panel()
         axes.axhline(1, color=INK, linewidth=0.8, alpha=0.6)
@@ -45,7 +45,7 @@ def draw(methods: Methods) -> "Figure":
             found = ratios(records)
             if found is not None:
                 look = strokes(index)
-                axes.plot(*found, color=look.colour, linestyle=look.dash, lw=1.5, label=name)
+                axes.plot(*found, color=look.color, linestyle=look.dash, lw=1.5, label=name)
         axes.set_yscale("log")
         log_ticks(axes.yaxis, *axes.get_ylim())
         axes.set_xlim(0, max(r.stream.steps for _, records in methods for r in records))

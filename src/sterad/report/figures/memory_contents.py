@@ -1,4 +1,4 @@
-"""What the memory holds over time: images per class, stacked, in the colour of their task."""
+"""What the memory holds over time: images per class, stacked, in the color of their task."""
 
 from typing import TYPE_CHECKING
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sterad.report.figures.class_proportions import tells_tasks_apart
-from sterad.report.style import legend_above, one_panel, stream_axis, task_colours, themed
+from sterad.report.style import legend_above, one_panel, stream_axis, task_colors, themed
 from sterad.results.record import RunRecord
 
 if TYPE_CHECKING:
@@ -59,10 +59,10 @@ def _stack(
 ) -> None:
     floor = np.zeros(len(samples))
     fine = held.shape[1] <= _MOST_CLASSES
-    for task, name, colour in zip(tasks, names, task_colours(len(tasks)), strict=True):
+    for task, name, color in zip(tasks, names, task_colors(len(tasks)), strict=True):
         label = name if len(tasks) <= 12 else None
         top = floor + held[:, list(task)].sum(axis=1)
-        axes.fill_between(samples, floor, top, color=colour, alpha=0.75, linewidth=0, label=label)
+        axes.fill_between(samples, floor, top, color=color, alpha=0.75, linewidth=0, label=label)
         for c in task if fine else ():
             floor = floor + held[:, c]
             axes.plot(samples, floor, color="#ffffff", linewidth=0.5, alpha=0.6)

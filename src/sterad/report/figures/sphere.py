@@ -62,10 +62,10 @@ def _draw_frame(
     axes.set_axis_off()
     axes.set_title(_moment_name(record, frame))
     _draw_wires(axes)
-    for axis, (label, colour) in enumerate(zip(classes, PALETTE, strict=False)):
-        _draw_cloud(axes, frame, label, colour)
+    for axis, (label, color) in enumerate(zip(classes, PALETTE, strict=False)):
+        _draw_cloud(axes, frame, label, color)
         name = shorten(record.stream.class_names[label], 12)
-        _draw_direction(axes, axis, name, colour, has_arrived(record, frame, label))
+        _draw_direction(axes, axis, name, color, has_arrived(record, frame, label))
 
 
 def _moment_name(record: RunRecord, frame: SphereFrame) -> str:
@@ -87,23 +87,23 @@ def _draw_wires(axes: "Axes") -> None:
     axes.plot(*ring[:, :2].T, color=INK, linewidth=0.8, alpha=0.55)
 
 
-def _draw_cloud(axes: "Axes", frame: SphereFrame, label: int, colour: str) -> None:
+def _draw_cloud(axes: "Axes", frame: SphereFrame, label: int, color: str) -> None:
     points = np.array(frame.points, float).reshape(-1, 3)[np.array(frame.labels, int) == label]
     points = points[:: 1 + (len(points) - 1) // _MOST_POINTS] if len(points) else points
     flat, near = project(points)
     for side, alpha, size in ((~near, 0.16, 2.2), (near, 0.6, 2.8)):
-        axes.plot(*flat[side].T, "o", color=colour, alpha=alpha, markersize=size, markeredgewidth=0)
+        axes.plot(*flat[side].T, "o", color=color, alpha=alpha, markersize=size, markeredgewidth=0)
 
 
-def _draw_direction(axes: "Axes", axis: int, name: str, colour: str, arrived: bool) -> None:
+def _draw_direction(axes: "Axes", axis: int, name: str, color: str, arrived: bool) -> None:
     (spot,), _ = project(np.eye(3)[axis : axis + 1])
     axes.plot(
         *spot,
         "s",
         markersize=7,
         markeredgewidth=1.6,
-        markeredgecolor=colour if not arrived else INK,
-        markerfacecolor=colour if arrived else "none",
+        markeredgecolor=color if not arrived else INK,
+        markerfacecolor=color if arrived else "none",
     )
     x, y = ((-0.88, -0.92), (0.88, -0.92), (0.0, 1.1))[axis]
-    axes.text(x, y, name, ha="center", va="center", color=colour, weight="bold")
+    axes.text(x, y, name, ha="center", va="center", color=color, weight="bold")

@@ -107,11 +107,11 @@ def _draw_line(axes: "Axes", index: int, name: str, points: Points) -> None:
     mean, low, high = (
         np.array([100 * of(seeds) for _, seeds in points]) for of in (fmean, min, max)
     )
-    axes.fill_between(x, low, high, color=look.colour, alpha=0.15, linewidth=0)
+    axes.fill_between(x, low, high, color=look.color, alpha=0.15, linewidth=0)
     axes.plot(
         x,
         mean,
-        color=look.colour,
+        color=look.color,
         linestyle=look.dash,
         marker=look.marker,
         markersize=4,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from sterad.report.style import INK, WIDTH, one_panel, strokes, themed
 from sterad.report.wording import shorten
 from sterad.results.record import RunRecord
-from sterad.results.statistics import summarise
+from sterad.results.statistics import summarize
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,8 +47,8 @@ def draw(methods: Methods) -> "Figure":
 
 
 def _draw_bar(axes: "Axes", place: int, index: int, times: Sequence[float]) -> None:
-    mean = summarise(times).mean
-    axes.barh(place, mean, 0.7, color=strokes(index).colour)
+    mean = summarize(times).mean
+    axes.barh(place, mean, 0.7, color=strokes(index).color)
     if max(times) > min(times):
         reach = [[mean - min(times)], [max(times) - mean]]
         axes.errorbar(mean, place, xerr=reach, fmt="none", ecolor=INK, elinewidth=0.8)
