@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sterad.experiments.checkpoint_schedule import CheckpointSchedule
+from sterad.experiments.checkpoint import CheckpointSchedule
 from sterad.experiments.config import RunConfig
 from sterad.experiments.run import run
 

@@ -55,16 +55,16 @@ BAD: dict[str, tuple[Any, Any, str]] = {
     "in color": (np.zeros((24, 3, 8, 8)), Y, r"shape \(3, 8, 8\) and .* one number of channels"),
     "five channels": (np.zeros((24, 5, 8, 8)), Y, r"shape \(24, 5, 8, 8\): give square images"),
     "features": (np.zeros((24, 64)), Y, r"shape \(64,\) and .* built for \(1, 8, 8\)"),
-    "one image": (X[0].astype(float), Y[:1], "8 images and 1 labels: give one label an image"),
+    "one image": (X[0].astype(float), Y[:1], "8 images and 1 labels: give one label per image"),
     "empty": (X[:0], Y[:0], "the batch is empty: give at least one image"),
-    "too few labels": (X, Y[:5], "24 images and 5 labels: give one label an image"),
+    "too few labels": (X, Y[:5], "24 images and 5 labels: give one label per image"),
     "too many labels": (X[:5], Y, "5 images and 24 labels"),
     "other kind": (X, Y.astype(str), "label '0' is a str and those before were int, like 0"),
     "mixed kinds": (X[:2], [1, "two"], "label 1 is a int among strings: keep to one kind"),
     "float labels": (X, Y / 2, "labels are of type float64: .* round or map yours"),
     "torch float labels": (X, torch.from_numpy(Y / 2), "labels are of type float64"),
     "no label": (X[:2], [None, None], "labels are of type object"),
-    "one-hot labels": (X, np.eye(3)[Y], r"labels have shape \(24, 3\): give one label an image"),
+    "one-hot labels": (X, np.eye(3)[Y], r"labels have shape \(24, 3\): give one label per image"),
     "one label": (X, 3, r"labels have shape \(\)"),
 }
 
@@ -178,7 +178,7 @@ def test_files_that_are_not_what_save_wrote(tmp_path: Path) -> None:
     content = file.read_bytes()
     for wrong in (b"", content[:100], content[:-100], b"hello", content[: len(content) // 2]):
         file.write_bytes(wrong)
-        with pytest.raises(SteradError, match=r"feed.sterad' (is damaged or|holds something else)"):
+        with pytest.raises(SteradError, match=r"feed.sterad' (is damaged|holds more than plain)"):
             OnlineClassifier.load(file)
     torch.save({"weights": torch.zeros(3)}, file)
     with pytest.raises(SteradError, match="is not a checkpoint of sterad"):

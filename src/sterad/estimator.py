@@ -1,4 +1,4 @@
-"""OnlineClassifier: partial_fit, predict and score, for people who have arrays and no study."""
+"""OnlineClassifier: partial_fit, predict and score on arrays."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ from sterad.errors import SteradError
 from sterad.experiments.checkpoint import load_checkpoint, save_checkpoint
 from sterad.labels import LabelIndex
 from sterad.methods import METHODS, Learner, Problem, build_learner
-from sterad.methods.learner import PIECE, check_shape
+from sterad.methods.base.learner import PREDICTION_BATCH_SIZE, check_shape
 from sterad.streams import Batch
 from sterad.streams.batch import to_unit
 from sterad.threads import cores
@@ -53,10 +53,10 @@ class OnlineClassifier:
         device: str = "cpu",
         fields: dict[str, Any] | None = None,
     ) -> None:
-        """Choose; the network is built when the first images show their shape.
+        """Check the arguments; the network is built when the first images show their shape.
 
         fields: values of the method's own fields, as in `sterad train METHOD --help`.
-        encoder: resnet18 for images and mlp for rows of features, unless you say so.
+        encoder: a registered name (default: resnet18 for images, mlp for rows of features).
         flip: whether a mirrored image keeps its class.
         """
         self.method = METHODS.resolve(method)
@@ -82,14 +82,14 @@ class OnlineClassifier:
         learner = self._learner or self._build(inputs.shape[1:])
         check_shape(inputs.shape[1:], learner.problem)
         indices = torch.from_numpy(self._labels.learn(labels)).split(self.batch_size)
-        # Only now, so that a call that was refused leaves no trace.
+        # Assigned only now, so that a refused call changes nothing.
         self._learner, self._ready = learner, False
-        for some, wanted in zip(_chunks(inputs, self.batch_size), indices, strict=True):
-            loss = learner.observe(Batch(some, wanted))
+        for chunk, index in zip(_chunks(inputs, self.batch_size), indices, strict=True):
+            loss = learner.observe(Batch(chunk, index))
             if loss is not None and not bool(torch.isfinite(loss)):
                 raise SteradError(
                     f"the loss is {float(loss)}: the classifier has diverged and cannot be used "
-                    "any more; load the last one that was saved, and choose a smaller lr"
+                    "any more; load the last saved one and choose a smaller lr"
                 )
         return self
 
@@ -106,7 +106,7 @@ class OnlineClassifier:
         return best
 
     def predict_proba(self, x: Arrays) -> npt.NDArray[np.float64]:
-        """Return (n, len(classes_)) probabilities; classes that cannot be answered yet have 0."""
+        """Return (n, len(classes_)) probabilities; classes that cannot be predicted yet have 0."""
         scores, columns = self._scores(x)
         table = torch.zeros(len(scores), len(self._labels.known), dtype=torch.float64)
         table[:, columns] = scores.double().softmax(dim=1)
@@ -114,7 +114,7 @@ class OnlineClassifier:
         return probabilities
 
     def score(self, x: Arrays, y: Arrays) -> float:
-        """Return the share of images whose label is predicted."""
+        """Return the accuracy: the share of images whose label is predicted."""
         inputs, truth = self._pairs(x, y)
         return float(np.mean(self.predict(inputs) == np.array(truth)))
 
@@ -145,7 +145,7 @@ class OnlineClassifier:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise SteradError(
                 f"{str(path)!r} does not fit this sterad ({reason}): "
-                "load it with the sterad that wrote it, or learn anew"
+                "load it with the sterad that wrote it, or learn again"
             ) from error
         return loaded
 
@@ -154,7 +154,7 @@ class OnlineClassifier:
         return {name: getattr(self, name) for name in names}
 
     def _build(self, input_shape: tuple[int, ...]) -> Learner:
-        # Parallel passes as the caller's torch has threads; their number does not change a bit.
+        # As many parallel passes as torch has threads; their number does not change the bits.
         threads = 1 if self.execution.device != "cpu" else min(torch.get_num_threads(), cores())
         problem = Problem(
             input_shape=input_shape,
@@ -180,7 +180,7 @@ class OnlineClassifier:
             raise SteradError("the batch is empty: give at least one image")
         if len(inputs) != len(labels):
             raise SteradError(
-                f"there are {len(inputs)} images and {len(labels)} labels: give one label an image"
+                f"there are {len(inputs)} images and {len(labels)} labels: give one label per image"
             )
         return inputs, labels
 
@@ -190,17 +190,17 @@ class OnlineClassifier:
         if not self._ready:
             learner.consolidate()
             self._ready = True
-        chunks = [learner.scores(some) for some in _chunks(inputs, PIECE)]
-        scores = torch.cat([one for one, _ in chunks])
+        chunks = [learner.scores(chunk) for chunk in _chunks(inputs, PREDICTION_BATCH_SIZE)]
+        scores = torch.cat([part for part, _ in chunks])
         if not bool(torch.isfinite(scores).all()):
             raise SteradError(
-                "the scores are not finite: the classifier has diverged; load the last one that "
-                "was saved, and choose a smaller lr"
+                "the scores are not finite: the classifier has diverged; load the last saved one "
+                "and choose a smaller lr"
             )
         return scores, chunks[0][1]
 
 
 def _chunks(inputs: npt.NDArray[Any], size: int) -> Iterator[Tensor]:
-    # Copies, because torch does not take arrays that may not be written to.
+    # Copies, because torch does not accept read-only arrays.
     for start in range(0, max(len(inputs), 1), size):
         yield to_unit(torch.from_numpy(inputs[start : start + size].copy()))

@@ -59,6 +59,9 @@ Seed = Annotated[int, Range(0, 2**32 - 1)]
 ADVANCED = {"advanced": True}
 """Metadata of fields that the command line shows with --help-all only."""
 
+ADDED = {"added": True}
+"""Metadata of fields added after runs were recorded: at their default they are not in the id."""
+
 ALIASES = {
     "answers_by": "predict_with",
     "buffer_size": "memory",

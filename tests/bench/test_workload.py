@@ -6,7 +6,7 @@ from sterad.bench.bare import Bare
 from sterad.bench.subject import Scene
 from sterad.bench.workload import Pass, workload_of
 from sterad.engine.execution import Execution
-from sterad.methods.replay import Replay
+from sterad.methods.base.replay import Replay
 
 SCENE = Scene(image_size=8, channels=1, classes=5, memory=300, width=2)
 ONE = Execution(threads=1)

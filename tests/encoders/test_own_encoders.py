@@ -11,8 +11,8 @@ from sterad.encoders import ENCODERS, Encoder, Network
 from sterad.engine import Execution
 from sterad.engine.parallel import ParallelForward
 from sterad.errors import SteradError
-from sterad.methods import METHODS, Problem
-from sterad.methods.replay import Replay
+from sterad.methods import METHODS, Problem, build_learner
+from sterad.methods.base.replay import Replay
 from sterad.streams import Batch
 
 
@@ -63,7 +63,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Replay]:
             (5,), 4, 20, encoder="own", width=4, execution=Execution(view_threads=threads)
         )
         cls = METHODS[method]
-        learner = cls(cls.Config(**fields), problem)
+        learner = build_learner(cls, cls.Config(**fields), problem)
         assert isinstance(learner, Replay)
         return learner
 
@@ -149,10 +149,12 @@ def test_what_an_encoder_lacks_is_said(
 ) -> None:
     monkeypatch.setitem(ENCODERS._things, "own", encoder)
     with pytest.raises(SteradError, match=told):
-        METHODS["er"](METHODS["er"].Config(), Problem((5,), 4, 20, encoder="own", width=4))
+        build_learner(
+            METHODS["er"], METHODS["er"].Config(), Problem((5,), 4, 20, encoder="own", width=4)
+        )
 
 
 def test_nothing_to_train_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     config = METHODS["agd-fd"].Config(head="none")
     with pytest.raises(SteradError, match=r"nothing can be trained: .* use head=linear"):
-        METHODS["agd-fd"](config, Problem((8,), 4, 20, encoder="flatten", width=4))
+        build_learner(METHODS["agd-fd"], config, Problem((8,), 4, 20, encoder="flatten", width=4))

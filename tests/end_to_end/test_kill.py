@@ -32,7 +32,7 @@ LONGEST_WAIT = 0.25
 def values_of(method: str, stream: str, teacher: str) -> dict[str, object]:
     """Return a small run; every state there is takes part in it."""
     values = dict(VALUES) if stream != "domain" else {k: VALUES[k] for k in VALUES if k != "tasks"}
-    if METHODS[method].answers_at_once:
+    if METHODS[method].predicts_immediately:
         values |= {"test_then_train": True}
     return values | ({} if teacher == "none" else {"teacher": teacher, "predict_with": "average"})
 

@@ -10,7 +10,7 @@ from sterad.data.synthetic import Synthetic
 from sterad.errors import SteradError
 from sterad.evaluation.evaluate import Answers, evaluate
 from sterad.evaluation.sphere_points import axes, sphere_points
-from sterad.methods import METHODS, Learner, Problem
+from sterad.methods import METHODS, Learner, Problem, build_learner
 from sterad.streams import Batch, Clear, Domain, Evaluation, Stream
 
 
@@ -28,7 +28,7 @@ class Parrot(Learner):
         assert self.ready, "evaluate must consolidate first"
         return torch.zeros(len(x), len(self.seen)), self.seen
 
-    instant_scores = scores
+    immediate_scores = scores
 
 
 def test_cells_and_accuracy_of_a_known_answer() -> None:
@@ -60,7 +60,9 @@ def test_sphere_points_are_unit_and_of_seen_classes_only() -> None:
     assert chosen[0] in stream.tasks[0]
     assert chosen[-1] in stream.tasks[-1]
     method = METHODS["agd-fd"]
-    learner = method(method.Config(), Problem(data.input_shape, 6, memory=10, width=2))
+    learner = build_learner(
+        method, method.Config(), Problem(data.input_shape, 6, memory=10, width=2)
+    )
     assert sphere_points(learner, stream, chosen) is None
     learner.observe(stream.batch(0))
     drawn = sphere_points(learner, stream, chosen)

@@ -54,7 +54,7 @@ def test_another_owner_is_named(file: Path) -> None:
 def test_a_file_cut_short_is_damaged(file: Path, share: float) -> None:
     content = file.read_bytes()
     file.write_bytes(content[: int(share * len(content))])
-    refused(file, r"is damaged or cut short, or .+ \(.+\)|holds something else than plain")
+    refused(file, r"is damaged, truncated or .+ \(.+\)|holds more than plain")
 
 
 def test_whatever_is_wrong_with_the_bytes_is_told_in_a_sentence(file: Path) -> None:
@@ -75,7 +75,7 @@ def test_whatever_is_wrong_with_the_bytes_is_told_in_a_sentence(file: Path) -> N
 )
 def test_foreign_bytes_are_refused(file: Path, content: bytes) -> None:
     file.write_bytes(content)
-    refused(file, "damaged|holds something else")
+    refused(file, "damaged|holds more than plain")
 
 
 @pytest.mark.parametrize(
@@ -139,4 +139,4 @@ def test_no_room_leaves_the_old_checkpoint(file: Path) -> None:
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
-    refused(tmp_path / "no.pt", "damaged or cut short, or .*No such file")
+    refused(tmp_path / "no.pt", "damaged, truncated or .*No such file")

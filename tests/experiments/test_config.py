@@ -240,7 +240,7 @@ def test_a_field_of_two_owners_is_refused(registered: Any) -> None:
         views: int = 1
 
     assert RunConfig.of(dataset="twice").settings.width == 2
-    with pytest.raises(SteradError, match="'views' is claimed by method and dataset: rename it"):
+    with pytest.raises(SteradError, match="'views' belongs to method and dataset: rename it"):
         RunConfig.of(dataset="twice", views=3)
 
 

@@ -5,7 +5,14 @@ import pytest
 
 from sterad.engine.execution import Execution
 from sterad.experiments.config import RunConfig
-from sterad.experiments.cost import LEAST, NOMINAL, estimate, images, multiplications, size_of
+from sterad.experiments.cost import (
+    MIN_SECONDS,
+    NOMINAL_SECONDS,
+    estimate,
+    images,
+    multiplications,
+    size_of,
+)
 from sterad.experiments.run import run
 from sterad.results.record import RunRecord
 
@@ -53,7 +60,7 @@ def test_without_records_the_figure_is_nominal() -> None:
     config = RunConfig.of(method="er", dataset="cifar10", memory=500)
     found = estimate(config, [])
     assert found.seconds == pytest.approx(
-        NOMINAL[64] * images(config, size_of(config.dataset.fields, "cifar10"))
+        NOMINAL_SECONDS[64] * images(config, size_of(config.dataset.fields, "cifar10"))
     )
     assert "nominal" in found.basis
     halved = estimate(RunConfig.of(method="er", dataset="cifar10", memory=500, image_size=16), [])
@@ -63,7 +70,7 @@ def test_without_records_the_figure_is_nominal() -> None:
 def test_the_smallest_network_still_takes_its_time() -> None:
     config = RunConfig.of(method="er", **TINY)
     size = size_of(config.dataset.fields, "synthetic")
-    assert estimate(config, []).seconds == pytest.approx(LEAST * images(config, size))
+    assert estimate(config, []).seconds == pytest.approx(MIN_SECONDS * images(config, size))
 
 
 def test_records_of_the_same_network_and_size_give_the_speed(record: RunRecord) -> None:

@@ -30,7 +30,7 @@ def held(memory: Memory) -> list[int]:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(0, 30), max_size=8), st.integers(1, 9))
 def test_everything_is_kept_in_order_as_bytes(sizes: list[int], capacity: int) -> None:
-    memory = fed(Everything(rng(), capacity), sizes)
+    memory = fed(Everything(capacity, rng()), sizes)
     total = sum(sizes)
     assert held(memory) == list(range(total))
     assert len(memory) == total
@@ -43,7 +43,7 @@ def test_everything_is_kept_in_order_as_bytes(sizes: list[int], capacity: int) -
 
 
 def test_capacity_doubles() -> None:
-    memory, capacities = Everything(rng(), 2), set[int]()
+    memory, capacities = Everything(2, rng()), set[int]()
     for _ in range(100):
         capacities.add(fed(memory, [1]).capacity)
     assert capacities == {2, 4, 8, 16, 32, 64, 128}
@@ -53,19 +53,20 @@ def test_capacity_doubles() -> None:
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.data())
 def test_a_restored_memory_gives_equal_results(sizes: list[int], data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(sizes)))
-    whole = fed(Everything(rng(3), 4), sizes[:cut])
+    whole = fed(Everything(4, rng(3)), sizes[:cut])
     file = io.BytesIO()
     torch.save(whole.state_dict(), file)
     file.seek(0)
-    resumed = Everything(rng(9), 4)
+    resumed = Everything(4, rng(9))
     resumed.load_state_dict(torch.load(file, weights_only=True))
     assert held(fed(whole, sizes[cut:])) == held(fed(resumed, sizes[cut:]))
     assert whole.capacity == resumed.capacity
     assert whole.sample(3).y.tolist() == resumed.sample(3).y.tolist()
 
 
-def test_everything_is_not_registered() -> None:
-    assert "everything" not in MEMORIES
+def test_baselines_are_registered_and_ignore_the_capacity() -> None:
+    assert len(fed(MEMORIES["everything"](2, rng()), [5])) == 5
+    assert MEMORIES["none"](2, rng()).capacity == 0
 
 
 def test_no_memory_discards_batches() -> None:

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from sterad.data.synthetic import Synthetic
 from sterad.errors import SteradError
-from sterad.methods import METHODS, Problem
-from sterad.methods.agem import AGEM, AGEMConfig, projected
+from sterad.methods import METHODS, Problem, build_learner
+from sterad.methods.agem import AGEM, AGEMConfig, project
 from sterad.streams import Batch, Blurry, Clear, Stream
 from sterad.testing.method import same
 
@@ -26,7 +26,7 @@ def learner(
     classes: int | None = 6, memory: int = 100, announced: bool = True, **fields: Any
 ) -> AGEM:
     problem = Problem((1, 8, 8), classes, memory, width=2, seed=3, announced=announced)
-    return AGEM(AGEMConfig(**fields), problem)
+    return build_learner(AGEM, AGEMConfig(**fields), problem)
 
 
 def follow(made: AGEM, feed: Stream, stop: int) -> None:
@@ -125,7 +125,7 @@ def test_projected_takes_away_what_opposes_and_nothing_else() -> None:
     reference = [torch.randn(3, 2, generator=draws), torch.randn(4, generator=draws)]
     for sign in (1, -1):
         gradient = [sign * r + 0.1 * torch.randn(r.shape, generator=draws) for r in reference]
-        given = projected(gradient, reference)
+        given = project(gradient, reference)
         along = sum(float((g * r).sum()) for g, r in zip(given, reference, strict=True))
         if sign > 0:
             assert all(torch.equal(a, b) for a, b in zip(given, gradient, strict=True))
@@ -136,7 +136,7 @@ def test_projected_takes_away_what_opposes_and_nothing_else() -> None:
 @pytest.mark.parametrize("size", [0.0, 1e-30])
 def test_a_memory_without_a_gradient_changes_nothing(size: float) -> None:
     gradient, reference = [torch.tensor([1.0, -2.0])], [torch.tensor([-size, 0.0])]
-    assert torch.equal(projected(gradient, reference)[0], gradient[0])
+    assert torch.equal(project(gradient, reference)[0], gradient[0])
 
 
 def test_released_settings_are_the_defaults() -> None:
@@ -176,7 +176,7 @@ def test_boundaries_that_nobody_announces_are_refused_in_words() -> None:
 def test_frozen_parameters_are_left_alone() -> None:
     made, s = learner(), stream()
     made.network.encoder.requires_grad_(False)
-    made.engine.optimizer = made.make_optimizer(made.engine.trainable, False)
+    made.engine.optimizer = made.parts.optimizer(made.engine.trainable, False)
     frozen = copy.deepcopy(made.network.encoder.state_dict())
     head = copy.deepcopy(made.network.head.state_dict())
     for step in range(len(s)):

@@ -9,7 +9,7 @@ from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
 from sterad.experiments.run import prepare
-from sterad.methods import METHODS, Problem
+from sterad.methods import METHODS, Problem, build_learner
 from sterad.methods.agem import AGEM
 from sterad.streams import Boundary
 
@@ -26,8 +26,10 @@ SMALL: dict[str, Any] = {
 
 
 def learner(announced: bool, **fields: Any) -> AGEM:
-    made = METHODS["agem"](
-        METHODS["agem"].Config(**fields), Problem((1, 8, 8), 4, 12, width=2, announced=announced)
+    made = build_learner(
+        METHODS["agem"],
+        METHODS["agem"].Config(**fields),
+        Problem((1, 8, 8), 4, 12, width=2, announced=announced),
     )
     assert isinstance(made, AGEM)
     return made
@@ -72,7 +74,7 @@ def test_announced_ends_are_not_heard_by_who_detects() -> None:
 def test_announced_ends_of_a_stream_that_announces_none_are_refused(name: str) -> None:
     problem = Problem((1, 8, 8), 4, 12, width=2, announced=False)
     with pytest.raises(SteradError, match="boundaries=announced on a stream that announces none"):
-        METHODS[name](METHODS[name].Config(boundaries="announced"), problem)
+        build_learner(METHODS[name], METHODS[name].Config(boundaries="announced"), problem)
 
 
 def test_a_round_trip_keeps_what_the_detector_knows() -> None:
@@ -81,7 +83,7 @@ def test_a_round_trip_keeps_what_the_detector_knows() -> None:
     assert second.tasks is not None
     labels = [torch.tensor([0, 1]), torch.tensor([0, 1]), torch.tensor([2, 3])]
     for y in labels:
-        first.tasks.noticed(y)
+        first.tasks.detect(y)
     second.load_state_dict(first.state_dict())
     for y in [torch.tensor([2, 3])] * 6:
-        assert first.tasks.noticed(y) == second.tasks.noticed(y)
+        assert first.tasks.detect(y) == second.tasks.detect(y)

@@ -8,7 +8,7 @@ import torch._dynamo.utils
 
 from sterad.encoders.network import COMPILE_AFTER
 from sterad.engine import Execution
-from sterad.methods import METHODS, Learner, Problem
+from sterad.methods import METHODS, Learner, Problem, build_learner
 from sterad.streams import Batch
 
 VIEWS = 6
@@ -28,7 +28,7 @@ def learner(compiled: bool, view_threads: int = 1, encoder: str = "resnet18") ->
         encoder=encoder,
         execution=Execution(view_threads=view_threads, compile=compiled),
     )
-    return kind(kind.Config(views=VIEWS - 1), problem)
+    return build_learner(kind, kind.Config(views=VIEWS - 1), problem)
 
 
 def batches(count: int) -> list[Batch]:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sterad.data.synthetic import Synthetic
 from sterad.errors import SteradError
-from sterad.methods import METHODS, Problem
+from sterad.methods import METHODS, Problem, build_learner
 from sterad.methods.derpp import DERpp, DERppConfig
 from sterad.streams import Batch, Clear, Stream
 from sterad.testing.method import same
@@ -24,7 +24,9 @@ def stream() -> Stream:
 
 
 def learner(classes: int | None = 6, memory: int = 30, **fields: Any) -> DERpp:
-    return DERpp(DERppConfig(**fields), Problem((1, 8, 8), classes, memory, width=2, seed=3))
+    return build_learner(
+        DERpp, DERppConfig(**fields), Problem((1, 8, 8), classes, memory, width=2, seed=3)
+    )
 
 
 def literal_cross_entropy(logits: Tensor, labels: list[int]) -> Tensor:

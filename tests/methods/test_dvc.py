@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sterad.data.synthetic import Synthetic
 from sterad.errors import SteradError
-from sterad.methods import METHODS, Problem
+from sterad.methods import METHODS, Problem, build_learner
 from sterad.methods.dvc import DVC, DVCConfig
 from sterad.streams import Batch, Clear, Stream
 
@@ -21,7 +21,8 @@ def stream() -> Stream:
 
 
 def learner(classes: int | None = 6, **fields: Any) -> DVC:
-    made = METHODS["dvc"](
+    made = build_learner(
+        METHODS["dvc"],
         DVCConfig(**({"lr": 0.02} | fields)),
         Problem((1, 8, 8), classes, memory=30, width=2, seed=3),
     )
@@ -110,7 +111,7 @@ def test_a_small_memory_is_retrieved_whole_without_a_virtual_step() -> None:
 
 
 def test_images_per_step_at_the_released_settings() -> None:
-    made = METHODS["dvc"](DVCConfig(), Problem((1, 8, 8), 4, memory=200, width=2))
+    made = build_learner(METHODS["dvc"], DVCConfig(), Problem((1, 8, 8), 4, memory=200, width=2))
     x = torch.rand(200, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     made.memory.update(Batch(x, torch.arange(200) % 4))  # type: ignore[attr-defined]
     made.observe(Batch(x[:10], torch.arange(10) % 4))

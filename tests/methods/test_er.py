@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sterad.data.synthetic import Synthetic
 from sterad.errors import SteradError
-from sterad.methods import Problem
+from sterad.methods import Problem, build_learner
 from sterad.methods.er import ER, ERConfig
 from sterad.streams import Batch, Clear, Stream
 from sterad.testing.method import same
@@ -24,7 +24,9 @@ def stream() -> Stream:
 
 
 def learner(classes: int | None = 6, memory: int = 30, **fields: Any) -> ER:
-    return ER(ERConfig(**fields), Problem((1, 8, 8), classes, memory, width=2, seed=3))
+    return build_learner(
+        ER, ERConfig(**fields), Problem((1, 8, 8), classes, memory, width=2, seed=3)
+    )
 
 
 def literal_cross_entropy(logits: Tensor, labels: list[int]) -> Tensor:
@@ -103,7 +105,7 @@ def test_the_head_grows_and_a_state_continues_to_the_bit(fields: dict[str, Any])
 def test_channels_come_last_for_convolutions_whose_gradient_stays_within_its_memory(
     encoder: str, width: int, kept: torch.memory_format
 ) -> None:
-    made = ER(ERConfig(), Problem((3, 8, 8), 6, 30, encoder=encoder, width=width))
+    made = build_learner(ER, ERConfig(), Problem((3, 8, 8), 6, 30, encoder=encoder, width=width))
     assert made.engine.memory_format is kept
     assert made.engine.to_device(torch.zeros(4, 3, 8, 8)).is_contiguous(memory_format=kept)
     weights = [w for w in made.network.parameters() if w.dim() == 4 and w.shape[-1] == 3]
@@ -125,7 +127,7 @@ def test_bad_numbers_are_refused_in_words() -> None:
 def test_a_loss_that_is_none_is_told(
     wrong: Any, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = ER(ERConfig(), Problem((1, 8, 8), 6, 30, width=2))
+    made = build_learner(ER, ERConfig(), Problem((1, 8, 8), 6, 30, width=2))
     batch = Batch(torch.rand(4, 1, 8, 8), torch.arange(4))
     made.observe(batch)
     monkeypatch.setattr(made, "loss", lambda *_: wrong)

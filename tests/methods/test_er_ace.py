@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from sterad.data.synthetic import Synthetic
-from sterad.methods import METHODS, Problem
+from sterad.methods import METHODS, Problem, build_learner
 from sterad.methods.er_ace import ERACE, ERACEConfig
 from sterad.streams import Batch, Clear, Stream
 from sterad.testing.method import same
@@ -22,7 +22,9 @@ def stream() -> Stream:
 
 
 def learner(classes: int | None = 16, memory: int = 30, **fields: Any) -> ERACE:
-    return ERACE(ERACEConfig(**fields), Problem((1, 8, 8), classes, memory, width=2, seed=3))
+    return build_learner(
+        ERACE, ERACEConfig(**fields), Problem((1, 8, 8), classes, memory, width=2, seed=3)
+    )
 
 
 def literal_cross_entropy(logits: Tensor, labels: list[int], among: set[int]) -> Tensor:

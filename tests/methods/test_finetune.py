@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from sterad.data.synthetic import Synthetic
-from sterad.methods import METHODS, Problem
+from sterad.methods import METHODS, Problem, build_learner
 from sterad.methods.finetune import Finetune, FinetuneConfig
 from sterad.streams import Clear
 
@@ -16,7 +16,7 @@ def test_steps_are_cross_entropy_of_the_stream_alone(views: int) -> None:
     data = Synthetic(classes=6, per_class=10, test_per_class=4).load()
     feed = Clear(tasks=2, batch_size=10).open(data, seed=0)
     config = FinetuneConfig(views=views, momentum=0.5, weight_decay=0.01)
-    made = Finetune(config, Problem((1, 8, 8), 6, memory=30, width=2, seed=3))
+    made = build_learner(Finetune, config, Problem((1, 8, 8), 6, memory=30, width=2, seed=3))
     velocity = [torch.zeros_like(p) for p in made.network.parameters()]
     for step in range(3):
         twin, batch, counted = copy.deepcopy(made), feed.batch(step), made.images

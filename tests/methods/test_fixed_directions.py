@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sterad.data.synthetic import Synthetic
 from sterad.errors import SteradError
-from sterad.methods import METHODS, Problem
+from sterad.methods import METHODS, Problem, build_learner
 from sterad.methods.fixed_directions import FixedDirections, FixedDirectionsConfig
 from sterad.streams import Batch, Clear, Stream
 
@@ -27,7 +27,7 @@ def stream() -> Stream:
 
 def learner(name: str, **fields: object) -> FixedDirections:
     cls = METHODS[name]
-    made = cls(cls.Config(**({"projection": 16} | fields)), problem())
+    made = build_learner(cls, cls.Config(**({"projection": 16} | fields)), problem())
     assert isinstance(made, FixedDirections)
     return made
 
@@ -141,7 +141,7 @@ def test_released_settings_are_the_defaults() -> None:
 
 def test_projection_grows_when_a_label_exceeds_it() -> None:
     cls = METHODS["agd-fd"]
-    made = cls(cls.Config(projection=4, views=1), problem(classes=None))
+    made = build_learner(cls, cls.Config(projection=4, views=1), problem(classes=None))
     assert isinstance(made, FixedDirections)
     x = torch.rand(6, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     made.observe(Batch(x, torch.tensor([0, 1, 2, 3, 0, 1])))
@@ -153,7 +153,7 @@ def test_projection_grows_when_a_label_exceeds_it() -> None:
     for old, new in zip(before, made.network.head.parameters(), strict=True):
         assert torch.equal(old, new[: len(old)])
     made.observe(Batch(x, torch.tensor([9, 8, 2, 3, 0, 1])))
-    loaded = cls(cls.Config(projection=4, views=1), problem(classes=None))
+    loaded = build_learner(cls, cls.Config(projection=4, views=1), problem(classes=None))
     loaded.load_state_dict(made.state_dict())
     again = Batch(x, torch.tensor([9, 8, 2, 3, 0, 1]))
     first, second = made.observe(again), loaded.observe(again)
@@ -164,7 +164,7 @@ def test_projection_grows_when_a_label_exceeds_it() -> None:
 
 def test_without_a_head_the_directions_cannot_grow() -> None:
     cls = METHODS["agd-fd"]
-    made = cls(cls.Config(head="none", views=1), problem(classes=None))
+    made = build_learner(cls, cls.Config(head="none", views=1), problem(classes=None))
     x = torch.rand(2, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     made.observe(Batch(x, torch.tensor([0, 15])))
     with pytest.raises(SteradError, match="17"):
@@ -212,7 +212,7 @@ def test_head_retraining_is_fifty_epochs_of_adam_on_the_frozen_features(
     for step in range(3):
         made.observe(feed.batch(step))
     made.consolidate()
-    model = copy.deepcopy(made.answering_network()).eval().requires_grad_(True)
+    model = copy.deepcopy(made.predictor).eval().requires_grad_(True)
     optimizer = torch.optim.Adam(model.head.parameters(), lr=5e-4)
     kept = next(made.memory.everything())
     for _ in range(50):  # the memory is smaller than one batch of 200
@@ -267,4 +267,4 @@ def test_moving_directions_are_the_means_of_the_batch(unit: bool) -> None:
 )
 def test_bad_numbers_are_refused_in_words(fields: dict[str, object], said: str) -> None:
     with pytest.raises(SteradError, match=said):
-        METHODS["agd-fd"](FixedDirectionsConfig(**fields), problem())  # type: ignore[arg-type]
+        build_learner(METHODS["agd-fd"], FixedDirectionsConfig(**fields), problem())  # type: ignore[arg-type]

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from sterad.data.synthetic import Synthetic
 from sterad.engine import Execution
 from sterad.errors import SteradError
-from sterad.methods import METHODS, Problem
-from sterad.methods.from_scratch import FromScratch
+from sterad.methods import METHODS, Problem, build_learner
+from sterad.methods.base.from_scratch import FromScratch
 from sterad.methods.gdumb import GDumbConfig
 from sterad.methods.joint import JointConfig
 from sterad.seeds import generator
@@ -28,7 +28,9 @@ def stream() -> Stream:
 def learner(name: str, classes: int | None = 6, **fields: Any) -> FromScratch:
     cls = METHODS[name]
     given = {"epochs": 3, "memory_batch": 8} | fields
-    made = cls(cls.Config(**given), Problem((1, 8, 8), classes, memory=20, width=2, seed=3))
+    made = build_learner(
+        cls, cls.Config(**given), Problem((1, 8, 8), classes, memory=20, width=2, seed=3)
+    )
     assert isinstance(made, FromScratch)
     return made
 
@@ -109,17 +111,17 @@ def test_earlier_questions_change_no_later_answer(name: str) -> None:
 @BOTH
 def test_a_batch_since_the_training_is_not_passed_over(name: str) -> None:
     made, x = fed(learner(name), 0, 1), stream().batch(0).x
-    with pytest.raises(SteradError, match="consolidate before asking"):
+    with pytest.raises(SteradError, match="call it before you predict"):
         made.predict(x)
     made.consolidate()
     made.predict(x)
     fed(made, 1, 2)
-    for ask in (made.predict, made.scores, made.instant_scores):
+    for ask in (made.predict, made.scores, made.immediate_scores):
         with pytest.raises(SteradError, match="test_then_train"):
             ask(x)
     made.consolidate()
     made.load_state_dict(fed(learner(name), 2, 4).state_dict())  # as many images, but others
-    with pytest.raises(SteradError, match="consolidate before asking"):
+    with pytest.raises(SteradError, match="call it before you predict"):
         made.predict(x)
 
 
@@ -193,7 +195,7 @@ def test_the_scale_of_an_earlier_training_is_forgotten() -> None:
         (1, 8, 8), 6, memory=20, width=2, seed=3, execution=Execution(precision="float16")
     )
     config = GDumbConfig(epochs=2, memory_batch=8)
-    asked, silent = (METHODS["gdumb"](config, problem) for _ in range(2))
+    asked, silent = (build_learner(METHODS["gdumb"], config, problem) for _ in range(2))
     assert isinstance(asked, FromScratch)
     for step in range(4):
         asked.observe(stream().batch(step))

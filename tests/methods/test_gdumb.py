@@ -1,16 +1,20 @@
 """GDumb's own parts: its learning rates and its memory; the training is in test_from_scratch."""
 
+from typing import Any
+
 import pytest
 import torch
 
 from sterad.errors import SteradError
 from sterad.memory import GreedyBalanced
-from sterad.methods import METHODS, Problem
-from sterad.methods.gdumb import GDumb, GDumbConfig, restarts
+from sterad.methods import METHODS, Problem, build_learner
+from sterad.methods.gdumb import GDumb, GDumbConfig, restarting_cosine
 
 
-def learner(**fields: object) -> GDumb:
-    made = METHODS["gdumb"](GDumbConfig(**fields), Problem((1, 8, 8), 4, memory=10, width=2))  # type: ignore[arg-type]
+def learner(**fields: Any) -> GDumb:
+    made = build_learner(
+        METHODS["gdumb"], GDumbConfig(**fields), Problem((1, 8, 8), 4, memory=10, width=2)
+    )
     assert isinstance(made, GDumb)
     return made
 
@@ -22,11 +26,13 @@ def test_the_published_sequence_of_learning_rates() -> None:
     assert [round(rate, 5) for rate in rates[:17]] == published
 
 
-def test_the_restarts_are_torchs() -> None:
+def test_the_restarting_cosine_are_torchs() -> None:
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.05)
     theirs = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 1, 2, eta_min=5e-4)
     for epoch in range(70):
-        assert restarts(epoch, 0.05, 5e-4) == pytest.approx(optimizer.param_groups[0]["lr"])
+        assert restarting_cosine(epoch, 0.05, 5e-4) == pytest.approx(
+            optimizer.param_groups[0]["lr"]
+        )
         optimizer.step()
         theirs.step()
 

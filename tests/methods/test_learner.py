@@ -4,15 +4,15 @@ import pytest
 import torch
 
 from sterad.errors import SteradError
-from sterad.methods import METHODS, Learner, Problem
-from sterad.methods.learner import check_inputs
+from sterad.methods import METHODS, Learner, Problem, build_learner
+from sterad.methods.base.learner import check_inputs
 from sterad.streams import Batch
 
 
 @pytest.fixture(params=["agd-fd", "finetune"])
 def learner(request: pytest.FixtureRequest) -> Learner:
     cls = METHODS[request.param]
-    return cls(cls.Config(), Problem((1, 8, 8), 4, memory=10, width=2))
+    return build_learner(cls, cls.Config(), Problem((1, 8, 8), 4, memory=10, width=2))
 
 
 def images(n: int = 2, shape: tuple[int, ...] = (1, 8, 8)) -> torch.Tensor:
@@ -59,7 +59,7 @@ def test_any_float_is_looked_at_and_large_ones_are_numbers(kind: torch.dtype) ->
 
 def test_asking_before_learning(learner: Learner) -> None:
     if type(learner).__name__ == "Finetune":
-        assert learner.instant_scores(images())[0].shape == (2, 0)
+        assert learner.immediate_scores(images())[0].shape == (2, 0)
         return
     with pytest.raises(SteradError, match="observe a batch"):
         learner.consolidate()
@@ -77,4 +77,6 @@ def test_asking_about_other_shapes(learner: Learner) -> None:
 def test_a_classifier_that_needs_memory_is_refused_without_one() -> None:
     cls = METHODS["finetune"]
     with pytest.raises(SteradError, match="keeps nothing"):
-        cls(cls.Config(classifier="nearest-mean"), Problem((1, 8, 8), 4, memory=10, width=2))
+        build_learner(
+            cls, cls.Config(classifier="nearest-mean"), Problem((1, 8, 8), 4, memory=10, width=2)
+        )

@@ -8,14 +8,14 @@ import torch
 
 from sterad.data.synthetic import Synthetic
 from sterad.errors import SteradError
-from sterad.methods import METHODS, Problem
+from sterad.methods import METHODS, Problem, build_learner
 from sterad.methods.lump import LUMP, LUMPConfig
 from sterad.streams import Clear, Stream
 
 
 def learner(memory: int = 30, **fields: Any) -> LUMP:
     problem = Problem((1, 8, 8), 6, memory=memory, width=2, seed=3)
-    return LUMP(LUMPConfig(**fields), problem)
+    return build_learner(LUMP, LUMPConfig(**fields), problem)
 
 
 def stream() -> Stream:
@@ -25,7 +25,7 @@ def stream() -> Stream:
 
 def share(made: LUMP) -> float:
     """Return λ, the share of the new image, as the next mixture draws it."""
-    return made.mixed(torch.zeros(1, 1), torch.ones(1, 1)).item()
+    return made.mix(torch.zeros(1, 1), torch.ones(1, 1)).item()
 
 
 def test_one_step_is_the_algorithm_of_the_paper() -> None:
@@ -77,7 +77,7 @@ def test_shares_follow_the_symmetric_beta_law() -> None:
 
 def test_partners_that_are_too_few_serve_again() -> None:
     made, old = learner(memory=3), torch.tensor([[1.0], [2.0], [3.0]])
-    mixed = made.mixed(old, torch.zeros(7, 1)).squeeze(1)
+    mixed = made.mix(old, torch.zeros(7, 1)).squeeze(1)
     assert torch.allclose(mixed / mixed[0], torch.tensor([1.0, 2, 3, 1, 2, 3, 1]))
     feed = stream()
     for step in range(3):

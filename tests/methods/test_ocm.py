@@ -11,7 +11,7 @@ from torch import Tensor
 
 from sterad.data.synthetic import Synthetic
 from sterad.errors import SteradError
-from sterad.methods import METHODS, Problem
+from sterad.methods import METHODS, Problem, build_learner
 from sterad.methods.ocm import OCM, OCMConfig
 from sterad.streams import Batch, Boundary, Clear, Stream
 from sterad.views.geometry import sixteenfold
@@ -23,7 +23,8 @@ def stream() -> Stream:
 
 
 def learner(classes: int | None = 6, announced: bool = True, **fields: Any) -> OCM:
-    made = METHODS["ocm"](
+    made = build_learner(
+        METHODS["ocm"],
         OCMConfig(**({"memory_batch": 4, "projection": 6} | fields)),
         Problem((1, 8, 8), classes, memory=30, width=2, seed=3, announced=announced),
     )
@@ -138,7 +139,9 @@ def test_one_step_of_a_later_task() -> None:
 
 
 def test_images_per_step_at_the_released_settings() -> None:
-    made = METHODS["ocm"](OCMConfig(), Problem((1, 8, 8), 4, 100, width=1, announced=True))
+    made = build_learner(
+        METHODS["ocm"], OCMConfig(), Problem((1, 8, 8), 4, 100, width=1, announced=True)
+    )
     x = torch.rand(100, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     made.observe(Batch(x[:10], torch.arange(10) % 2))
     assert made.images == 320 + 10
@@ -205,4 +208,4 @@ def test_bad_numbers_are_refused_in_words(fields: dict[str, Any], said: str) -> 
 
 def test_vectors_cannot_be_rotated() -> None:
     with pytest.raises(SteradError, match="rotates images"):
-        METHODS["ocm"](OCMConfig(), Problem((8,), 4, 10, encoder="mlp", width=2))
+        build_learner(METHODS["ocm"], OCMConfig(), Problem((8,), 4, 10, encoder="mlp", width=2))

@@ -11,14 +11,14 @@ from torch import Tensor
 from sterad.data.synthetic import Synthetic
 from sterad.encoders.heads import last_layer
 from sterad.errors import SteradError
-from sterad.methods import METHODS, Problem
+from sterad.methods import METHODS, Problem, build_learner
 from sterad.methods.pcr import PCR, PCRConfig
 from sterad.streams import Batch, Clear, Stream
 
 
 def learner(memory: int = 30, classes: int | None = 6, **fields: Any) -> PCR:
     problem = Problem((1, 8, 8), classes, memory=memory, width=2, seed=3)
-    return PCR(PCRConfig(**fields), problem)
+    return build_learner(PCR, PCRConfig(**fields), problem)
 
 
 def stream() -> Stream:
@@ -94,14 +94,14 @@ def test_proxies_are_added_when_new_labels_come() -> None:
     assert first is not None
     assert second is not None
     assert torch.equal(first, second)
-    assert made.instant_scores(x)[1].tolist() == [0, 1, 2, 8, 9, 11]
+    assert made.immediate_scores(x)[1].tolist() == [0, 1, 2, 8, 9, 11]
 
 
 def test_answers_and_lessons_are_cosines_over_the_temperature() -> None:
     made = learner(temperature=0.5, teacher="ema", teacher_temperature=4.0)
     made.seen = torch.tensor([1, 4])
     p, q = torch.rand(2, 3, 6, generator=torch.Generator().manual_seed(0))
-    assert torch.allclose(made.decide(p), p[:, [1, 4]] / 0.5)
+    assert torch.allclose(made.class_scores(p), p[:, [1, 4]] / 0.5)
     wanted, given = (p / 2).softmax(1), (q / 2).softmax(1)  # 0.5 times 4
     expected = 16 * (wanted * (wanted / given).log()).sum(1).mean()
     assert made.distance(p, q).item() == pytest.approx(expected.item(), rel=1e-4)

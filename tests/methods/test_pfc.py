@@ -14,7 +14,7 @@ from sterad.encoders.heads import last_layer
 from sterad.encoders.preact_resnet import PreactivationResNet18
 from sterad.encoders.resnet import ResNet18
 from sterad.errors import SteradError
-from sterad.methods import METHODS, Problem
+from sterad.methods import METHODS, Problem, build_learner
 from sterad.methods.pfc import PFC, PFCConfig
 from sterad.streams import Batch, Clear, Stream
 
@@ -24,7 +24,7 @@ def problem(classes: int | None = 6, memory: int = 30, encoder: str = "resnet18"
 
 
 def learner(classes: int | None = 6, memory: int = 30, **fields: Any) -> PFC:
-    return PFC(PFCConfig(**fields), problem(classes, memory))
+    return build_learner(PFC, PFCConfig(**fields), problem(classes, memory))
 
 
 def stream() -> Stream:
@@ -111,7 +111,7 @@ def test_settings_are_those_of_experience_replay_with_the_step_size_of_a_grid() 
 
 def test_only_resnet18_is_replaced_and_only_if_wanted() -> None:
     assert isinstance(learner(preactivation=False).network.encoder, ResNet18)
-    chosen = PFC(PFCConfig(), problem(encoder="mlp"))
+    chosen = build_learner(PFC, PFCConfig(), problem(encoder="mlp"))
     assert type(chosen.network.encoder).__name__ == "MLP"
     assert chosen.problem.encoder == "mlp"
 
@@ -131,12 +131,12 @@ def test_a_teacher_has_the_same_simplex_to_the_bit() -> None:
     for step in range(4):
         made.observe(feed.batch(step))
     assert made.teacher is not None
-    for network in (made.network, made.teacher.network, made.answering_network()):
+    for network in (made.network, made.teacher.network, made.predictor):
         assert torch.equal(fixed(network), fixed(learner().network))
 
 
 def test_what_would_need_other_directions_is_refused() -> None:
-    with pytest.raises(SteradError, match=r"number of classes beforehand.* cannot grow"):
+    with pytest.raises(SteradError, match=r"number of classes in advance.* cannot grow"):
         learner(classes=None)
     made = learner(classes=4)
     with pytest.raises(SteradError, match="label 4 is outside the 4 declared classes"):

@@ -8,8 +8,8 @@ import torch
 
 from sterad.data.synthetic import Synthetic
 from sterad.engine import Execution
-from sterad.methods import METHODS, Problem
-from sterad.methods.replay import Replay
+from sterad.methods import METHODS, Problem, build_learner
+from sterad.methods.base.replay import Replay
 from sterad.streams import Clear, Stream
 from sterad.testing.method import same
 
@@ -21,8 +21,10 @@ def stream() -> Stream:
 
 def learner(method: str, **problem: Any) -> Replay:
     kind = METHODS[method]
-    made = kind(
-        kind.Config(), Problem((1, 8, 8), 4, 30, width=4, seed=1, execution=Execution(**problem))
+    made = build_learner(
+        kind,
+        kind.Config(),
+        Problem((1, 8, 8), 4, 30, width=4, seed=1, execution=Execution(**problem)),
     )
     assert isinstance(made, Replay)
     return made

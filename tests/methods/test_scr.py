@@ -9,14 +9,14 @@ from torch import Tensor
 
 from sterad.data.synthetic import Synthetic
 from sterad.errors import SteradError
-from sterad.methods import METHODS, Problem
+from sterad.methods import METHODS, Problem, build_learner
 from sterad.methods.scr import SCR, SCRConfig
 from sterad.streams import Batch, Clear, Stream
 
 
 def learner(memory: int = 30, classes: int | None = 6, **fields: Any) -> SCR:
     problem = Problem((1, 8, 8), classes, memory=memory, width=2, seed=3)
-    return SCR(SCRConfig(**fields), problem)
+    return build_learner(SCR, SCRConfig(**fields), problem)
 
 
 def stream() -> Stream:

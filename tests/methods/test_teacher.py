@@ -10,8 +10,8 @@ from torch import Tensor
 
 from sterad.data.synthetic import Synthetic
 from sterad.errors import SteradError
-from sterad.methods import METHODS, Problem, Replay
-from sterad.methods.teacher import distillation
+from sterad.methods import METHODS, Problem, Replay, build_learner
+from sterad.methods.base.teacher import distillation
 from sterad.streams import Batch, Clear, Stream
 from sterad.testing import check_method
 
@@ -25,7 +25,9 @@ def stream() -> Stream:
 
 def learner(name: str, classes: int | None = 4, **fields: Any) -> Replay:
     cls = METHODS[name]
-    made = cls(cls.Config(**(SMALL | fields)), Problem((1, 8, 8), classes, 12, width=2, seed=1))
+    made = build_learner(
+        cls, cls.Config(**(SMALL | fields)), Problem((1, 8, 8), classes, 12, width=2, seed=1)
+    )
     assert isinstance(made, Replay)
     return made
 
@@ -109,7 +111,7 @@ def test_who_answers(who: str) -> None:
     assert made.teacher is not None
     student = dict(made.network.named_parameters())
     teacher = dict(made.teacher.network.named_parameters())
-    for name, weight in made.answering_network().named_parameters():
+    for name, weight in made.predictor.named_parameters():
         expected = {"student": student[name], "teacher": teacher[name]}.get(
             who, (student[name] + teacher[name]) / 2
         )

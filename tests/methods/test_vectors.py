@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from sterad.errors import SteradError
-from sterad.methods import METHODS, Problem
-from sterad.methods.replay import Replay
+from sterad.methods import METHODS, Problem, build_learner
+from sterad.methods.base.replay import Replay
 from sterad.streams import Batch
 from sterad.views import AUGMENTATIONS, Augmentation
 
@@ -17,7 +17,7 @@ from sterad.views import AUGMENTATIONS, Augmentation
 def learner(method: str, shape: tuple[int, ...] = (6,), **fields: Any) -> Replay:
     cls = METHODS[method]
     encoder = "mlp" if len(shape) == 1 else "resnet18"
-    made = cls(cls.Config(**fields), Problem(shape, 4, 20, encoder=encoder, width=2))
+    made = build_learner(cls, cls.Config(**fields), Problem(shape, 4, 20, encoder=encoder, width=2))
     assert isinstance(made, Replay)
     return made
 

@@ -1,4 +1,4 @@
-"""The contract catches methods that break it, each with the words for what they break."""
+"""check_method finds methods that break the contract and names the rule that they break."""
 
 import itertools
 from dataclasses import dataclass, replace
@@ -9,9 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sterad.memory import Memory, Reservoir
-from sterad.methods import Learner, Problem, Replay, ReplayConfig
-from sterad.seeds import generator
+from sterad.methods import Learner, Parts, Problem, Replay, ReplayConfig
 from sterad.streams import Batch
 from sterad.testing import check_method
 from sterad.testing.method import same
@@ -24,13 +22,13 @@ class SmallConfig(ReplayConfig):
 
 
 class Good(Replay):
-    """Plain replay, which keeps the contract; the others below break one clause each."""
+    """Plain replay, which keeps the contract; each of the others breaks one rule."""
 
     Config = SmallConfig
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         both = Batch.joined(retrieved, batch)
-        logits = self.forward(self.engine.to_device(both.x))
+        logits = self.engine.forward([self.engine.to_device(both.x)])
         return F.cross_entropy(logits, both.y.to(logits.device))
 
 
@@ -52,7 +50,7 @@ class LearnsFromNewClassesOnly(Good):
         return super().observe(batch) if new else None
 
 
-class OverlooksTheLast(Good):
+class SkipsTheLast(Good):
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         return super().loss(retrieved, Batch(batch.x[:-1], batch.y[:-1]))
 
@@ -60,14 +58,14 @@ class OverlooksTheLast(Good):
         super().remember(Batch(batch.x[:-1], batch.y[:-1]))
 
 
-class KeepsTwice(Good):
+class StoresTwice(Good):
     def remember(self, batch: Batch) -> None:
         super().remember(batch)
         super().remember(batch)
 
 
 class ForgetsState(Good):
-    """Learns ever more slowly, and does not say how far it is."""
+    """Divides the loss by a count that is not in its state."""
 
     calls = 0
 
@@ -76,8 +74,8 @@ class ForgetsState(Good):
         return super().loss(retrieved, batch) / self.calls
 
 
-class ForgetsWhatOnlyAnswersNeed(Good):
-    """Keeps a running mean for its answers alone, out of its state."""
+class ForgetsWhatOnlyScoresNeed(Good):
+    """Scales its scores by a sum that is not in its state."""
 
     total = 0.0
 
@@ -85,8 +83,8 @@ class ForgetsWhatOnlyAnswersNeed(Good):
         super().remember(batch)
         self.total += float(batch.x.sum())
 
-    def decide(self, p: Tensor) -> Tensor:
-        return super().decide(p) * (1 + self.total)
+    def class_scores(self, outputs: Tensor) -> Tensor:
+        return super().class_scores(outputs) * (1 + self.total)
 
 
 class UsesTheGlobalGenerator(Good):
@@ -95,22 +93,23 @@ class UsesTheGlobalGenerator(Good):
 
 
 class Overfills(Good):
-    def make_memory(self) -> Memory:
-        return Reservoir(2 * self.problem.memory, generator(self.problem.seed, "memory"))
+    @classmethod
+    def default_parts(cls, config: Any, problem: Problem) -> Parts:
+        return super().default_parts(config, replace(problem, memory=2 * problem.memory))
 
 
-class AnswersUnseen(Good):
-    def instant_scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
+class PredictsUnseen(Good):
+    def immediate_scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
         with self.engine.evaluation():
             return self.network(self.engine.to_device(x)), torch.arange(self.network.outputs)
 
 
-class AnswersOneForAll(Good):
+class PredictsOneForAll(Good):
     def predict(self, x: Tensor) -> Tensor:
         return super().predict(x)[:1]
 
 
-class LearnsFromQuestions(Good):
+class LearnsInConsolidate(Good):
     def consolidate(self) -> None:
         super().consolidate()
         with torch.no_grad():
@@ -118,15 +117,16 @@ class LearnsFromQuestions(Good):
 
 
 class IgnoresItsSeed(Good):
-    def __init__(self, config: ReplayConfig, problem: Problem) -> None:
-        super().__init__(config, replace(problem, seed=0))
+    def __init__(self, config: ReplayConfig, problem: Problem, parts: Parts) -> None:
+        same = replace(problem, seed=0)
+        super().__init__(config, same, self.default_parts(config, same))
 
 
 class IsNeverTheSame(Good):
     numbers = itertools.count()
 
-    def __init__(self, config: ReplayConfig, problem: Problem) -> None:
-        super().__init__(config, replace(problem, seed=next(self.numbers)))
+    def __init__(self, config: ReplayConfig, problem: Problem, parts: Parts) -> None:
+        super().__init__(config, replace(problem, seed=next(self.numbers)), parts)
 
 
 class Diverges(Good):
@@ -140,12 +140,12 @@ class CountsWrongly(Good):
         self.seen = torch.arange(4)
 
 
-class HasADevice(Good):
+class StaysOnTheCPU(Good):
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         weights = torch.ones(4)
         return (
             super().loss(retrieved, batch)
-            + (self.forward(self.engine.to_device(batch.x)) * weights).sum()
+            + (self.engine.forward([self.engine.to_device(batch.x)]) * weights).sum()
         )
 
 
@@ -155,35 +155,35 @@ def test_a_good_method_passes_by_class_and_config() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "told"),
+    ("method", "message"),
     [
-        (ChangesImages, "observe changed the images that it was given"),
-        (ChangesLabels, "observe changed the labels that it was given"),
-        (LearnsFromNewClassesOnly, "image 0 of batch 1 was neither learned from nor kept"),
-        (OverlooksTheLast, "image 4 of batch 0 was neither learned from nor kept"),
-        (KeepsTwice, "the memory holds an image more than once"),
+        (ChangesImages, "observe changed the images of its batch"),
+        (ChangesLabels, "observe changed the labels of its batch"),
+        (LearnsFromNewClassesOnly, "image 0 of batch 1 was neither learned from nor stored"),
+        (SkipsTheLast, "image 4 of batch 0 was neither learned from nor stored"),
+        (StoresTwice, "the memory holds an image more than once"),
         (ForgetsState, "some state is missing from it"),
-        (ForgetsWhatOnlyAnswersNeed, "some state is missing from it"),
-        (UsesTheGlobalGenerator, "torch's global generator was used"),
-        (Overfills, "the memory holds 14 images and may hold 12"),
-        (AnswersUnseen, "predict answered a class that was never seen"),
-        (AnswersOneForAll, "predict must give one label an image"),
-        (LearnsFromQuestions, "answering changed what is learned"),
+        (ForgetsWhatOnlyScoresNeed, "some state is missing from it"),
+        (UsesTheGlobalGenerator, "the global generator was used"),
+        (Overfills, "the memory holds 14 images, more than 12"),
+        (PredictsUnseen, "predict returned a class that was never seen"),
+        (PredictsOneForAll, "predict must return one label per image"),
+        (LearnsInConsolidate, "consolidate, predict or immediate_scores changed what is learned"),
         (IgnoresItsSeed, "another seed gave the same result"),
         (IsNeverTheSame, "the result differs|the same seed gave another result"),
         (Diverges, "the loss is (inf|nan) at step 0"),
-        (HasADevice, "on the device 'meta': .* is there a device in the code"),
-        (CountsWrongly, "`seen` is not what has been seen"),
+        (StaysOnTheCPU, "on another device: mul mixes tensors .* use self.engine.to_device"),
+        (CountsWrongly, "`seen` differs from the labels observed"),
     ],
 )
-def test_a_bad_method_is_told_what_it_breaks(method: type[Learner], told: str) -> None:
-    with pytest.raises(AssertionError, match=told):
+def test_a_bad_method_raises_and_names_the_rule(method: type[Learner], message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
         check_method(method)
 
 
-def test_an_unknown_name_is_told() -> None:
-    with pytest.raises(ValueError, match="unknown method 'nobody'"):
-        check_method("nobody")
+def test_an_unknown_name_raises() -> None:
+    with pytest.raises(ValueError, match="unknown method 'missing'"):
+        check_method("missing")
 
 
 @pytest.mark.parametrize(

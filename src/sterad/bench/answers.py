@@ -9,7 +9,7 @@ from sterad.bench.interleaved import Timings, Turns, interleaved
 from sterad.bench.subject import Scene
 from sterad.engine.execution import Execution
 from sterad.evaluation.evaluate import predict_all
-from sterad.methods.replay import Replay
+from sterad.methods.base.replay import Replay
 from sterad.streams.batch import to_unit
 
 SMALL = 10

@@ -15,7 +15,7 @@ from torch import Tensor
 from sterad.bench.workload import Pass, Workload
 from sterad.encoders import Network
 from sterad.encoders.network import COMPILE_AFTER
-from sterad.methods.optimizers import OptimizerConfig, make_optimizer
+from sterad.methods.base.parts import OptimizerConfig, make_optimizer
 from sterad.torch_private import add_each_
 
 

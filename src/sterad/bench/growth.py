@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from sterad.bench.interleaved import Spread, Turns, interleaved
 from sterad.bench.subject import Scene
 from sterad.engine.execution import Execution
-from sterad.methods.replay import Replay
+from sterad.methods.base.replay import Replay
 
 TOGETHER = 20
 """Steps of a linear layer that are timed as one, a few milliseconds each."""

@@ -9,8 +9,8 @@ from torch import Tensor
 from sterad.bench.interleaved import Timings, Turns, interleaved
 from sterad.bench.subject import Scene
 from sterad.engine.execution import Execution
+from sterad.methods.base.replay import Replay
 from sterad.methods.fixed_directions import FixedDirections
-from sterad.methods.replay import Replay
 from sterad.streams import Batch
 
 

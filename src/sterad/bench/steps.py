@@ -10,7 +10,7 @@ from sterad.bench.interleaved import Spread, Turns, interleaved
 from sterad.bench.subject import Scene
 from sterad.bench.workload import workload_of
 from sterad.engine.execution import Execution
-from sterad.methods.replay import Replay
+from sterad.methods.base.replay import Replay
 from sterad.threads import cores
 
 HEATS = Turns(rounds=4, seconds=2.0)

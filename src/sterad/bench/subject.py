@@ -7,8 +7,8 @@ import torch
 
 from sterad.engine.execution import Execution
 from sterad.methods import METHODS, Learner, Problem, build_learner
-from sterad.methods.from_scratch import FromScratch
-from sterad.methods.replay import Replay
+from sterad.methods.base.from_scratch import FromScratch
+from sterad.methods.base.replay import Replay
 from sterad.streams import Batch
 
 STEPS = 10_000

@@ -1,4 +1,4 @@
-"""Engine: computes one network, so that a method knows no devices, dtypes, threads or scalers."""
+"""Engine: computes one network, so that methods know no devices, dtypes, threads or scalers."""
 
 import threading
 from collections import Counter
@@ -30,14 +30,11 @@ class Engine:
     """A network, its optimizer and everything that decides how both are computed."""
 
     def __init__(
-        self, network: Network, width: int, execution: Execution, make_optimizer: MakeOptimizer
+        self, network: Network, execution: Execution, make_optimizer: MakeOptimizer
     ) -> None:
-        """Bring a network to its device, memory format and precision.
-
-        width: channels of the encoder's first stage, on which the memory format depends.
-        """
+        """Bring a network to its device, memory format and precision."""
         self.execution = execution
-        self.network = _prepared(network, width, execution)
+        self.network = _prepare(network, execution)
         half = execution.precision == "float16"
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=half)
         weights = [one for one in self.network.parameters() if one.requires_grad]
@@ -48,6 +45,8 @@ class Engine:
             )
         self.optimizer = make_optimizer(weights, half)
         self.parallel = ParallelForward(execution.view_threads or 1)
+        self.images = 0
+        """Images passed through the network in training, all views counted."""
         self._buffers: WeightBuffers = {}
         self._evaluations = 0
         """Evaluations in progress, in this thread or others; the last one restores the mode."""
@@ -70,29 +69,33 @@ class Engine:
         return to_device(x, self.device, format_)
 
     def forward(self, views: Sequence[Tensor], unit: bool = False) -> Tensor:
-        """Return the outputs of several batches, one below the other: (n · views, outputs).
+        """Return the outputs of several batches, concatenated: (sum of n, outputs).
 
-        Each batch is a pass of its own, with its own batch statistics; passes go in parallel where
-        that is faster, and every buffer is updated in the order of the batches.
+        Each batch is a separate pass with its own batch statistics. Passes run in parallel where
+        that is faster; buffers are updated in the order of the batches.
         """
+        self.images += sum(map(len, views))
+        if len(views) == 1:
+            out: Tensor = self.network(views[0], unit=unit)
+            return out
         return self.parallel(self.network, views, unit)
 
     def backward(self, loss: Tensor) -> None:
-        """Add the gradients of the scaled loss to those of the weights."""
+        """Backpropagate the scaled loss; gradients accumulate."""
         if not (isinstance(loss, Tensor) and loss.ndim == 0 and loss.requires_grad):
-            given = f"of type {type(loss).__name__}"
+            kind = f"of type {type(loss).__name__}"
             if isinstance(loss, Tensor):
-                given = f"of shape {tuple(loss.shape)}, requires_grad={loss.requires_grad}"
-            raise SteradError(f"the loss is {given}: return a scalar tensor with a gradient")
+                kind = f"of shape {tuple(loss.shape)}, requires_grad={loss.requires_grad}"
+            raise SteradError(f"the loss is {kind}: return a scalar tensor with a gradient")
         self.scaler.scale(loss).backward()
 
     def gradients(self, loss: Tensor) -> list[Tensor]:
-        """Return the gradients of the scaled loss, zeros for weights that it does not reach."""
+        """Return the gradients of the scaled loss; zeros for weights that do not affect it."""
         weights = self.trainable
-        found = torch.autograd.grad(self.scaler.scale(loss), weights, allow_unused=True)
+        gradients = torch.autograd.grad(self.scaler.scale(loss), weights, allow_unused=True)
         return [
             torch.zeros_like(weight) if grad is None else grad
-            for weight, grad in zip(weights, found, strict=True)
+            for weight, grad in zip(weights, gradients, strict=True)
         ]
 
     @property
@@ -101,13 +104,13 @@ class Engine:
         return [one for one in self.network.parameters() if one.requires_grad]
 
     def step(self, clip: float | None = None) -> None:
-        """Let the optimizer take a step along the gradients, whose norm is at most `clip`."""
+        """Clip the gradients to the norm `clip`, take an optimizer step and drop the gradients."""
         if clip is not None:
             self.scaler.unscale_(self.optimizer)
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), clip)
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        self.drop_gradients()  # the next batch finds their memory in the caches
+        self.drop_gradients()  # now, so that the next batch reuses their memory while it is cached
 
     def drop_gradients(self) -> None:
         """Set all gradients to None.
@@ -119,15 +122,15 @@ class Engine:
                 weight.grad = None
 
     def widen(self, outputs: int, rng: torch.Generator) -> None:
-        """Grow the head to `outputs`; old rows and their optimizer state stay as they are."""
+        """Grow the head to `outputs`; existing rows and their optimizer state stay."""
         carry_over(self.optimizer, grow(self.network.head, outputs, rng))
 
     @contextmanager
     def evaluation(self, network: Network | None = None) -> Iterator[Network]:
-        """Lend a network, by default the trained one, folded and in evaluation mode.
+        """Yield a network, by default the trained one, in evaluation mode with folded BatchNorm.
 
-        It is folded anew each time, which takes as long as predicting one or two images, so that
-        weights changed through `.data` cannot make a prediction stale.
+        It is folded again each time, which costs as much as one or two images, so that weights
+        changed through `.data` cannot make a prediction stale.
         """
         network = network or self.network
         buffers, self._buffers = self._buffers, {}  # concurrent callers get their own
@@ -162,12 +165,13 @@ class Engine:
         network: Network | None = None,
     ) -> Tensor:
         """Return `function(network, x)` for x: (n, ...), with the network in evaluation mode."""
-        with self.evaluation(network) as lent:
-            return self.in_chunks(lambda chunk: function(lent, chunk), x)
+        with self.evaluation(network) as folded_network:
+            return self.in_chunks(lambda chunk: function(folded_network, chunk), x)
 
     def state_dict(self) -> dict[str, Any]:
         """Return weights, buffers, optimizer, scaler and the counts that decide on compiling."""
         return {
+            "images": self.images,
             "outputs": self.network.outputs,
             "network": self.network.state_dict(),
             "sizes": dict(self.network.sizes),
@@ -177,21 +181,25 @@ class Engine:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a state whose head is as wide as this one's."""
+        self.images = state["images"]
         self.network.load_state_dict(state["network"])
-        self.network.sizes = Counter(state.get("sizes", {}))
-        # torch shares these tensors with the state that it loads; the state stays the caller's.
+        self.network.sizes = Counter(state["sizes"])
+        # Copied, because torch shares the tensors of the loaded state with the optimizer.
         self.optimizer.load_state_dict(deepcopy(state["optimizer"]))
-        if state.get("scaler"):  # only what is scaled has a state
+        if state["scaler"]:  # empty if the loss is not scaled
             self.scaler.load_state_dict(state["scaler"])
 
 
-def _prepared(network: Network, width: int, execution: Execution) -> Network:
+def _prepare(network: Network, execution: Execution) -> Network:
     network = network.to(execution.device)
-    if execution.memory_format == "channels_last" and width >= MIN_CHANNELS_LAST_WIDTH:
+    convolutions = [layer for layer in network.modules() if isinstance(layer, nn.Conv2d)]
+    narrowest = min((layer.out_channels for layer in convolutions), default=0)
+    is_wide = narrowest >= MIN_CHANNELS_LAST_WIDTH
+    if execution.memory_format == "channels_last" and is_wide:
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if any(True for _ in network.encoder.parameters()):  # raw pixels need no other precision
         network.precision = getattr(torch, execution.precision or "float32")
-    # The compiler chooses channels_last by itself; without convolutions it has nothing to gain.
-    if execution.compile and width >= MIN_CHANNELS_LAST_WIDTH and network.convolves:
+    # The compiler chooses channels_last by itself; without convolutions it saves nothing.
+    if execution.compile and is_wide:
         network.compile_encoder()
     return network

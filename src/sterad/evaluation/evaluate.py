@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sterad.errors import SteradError
 from sterad.methods import Learner
-from sterad.methods.learner import PIECE
+from sterad.methods.base.learner import PREDICTION_BATCH_SIZE
 from sterad.streams import Evaluation, Stream
 from sterad.streams.batch import to_unit
 
@@ -98,8 +98,8 @@ def predict_all(
 ) -> npt.NDArray[np.int64]:
     """Return the learner's answer to each of images[indices], shown under `transform`."""
     answers: list[Tensor] = [torch.zeros(0, dtype=torch.int64)]
-    for start in range(0, len(indices), PIECE):
-        x = to_unit(torch.from_numpy(images[indices[start : start + PIECE]]))
+    for start in range(0, len(indices), PREDICTION_BATCH_SIZE):
+        x = to_unit(torch.from_numpy(images[indices[start : start + PREDICTION_BATCH_SIZE]]))
         answers.append(learner.predict(x if transform is None else transform(x)))
     together: npt.NDArray[np.int64] = torch.cat(answers).numpy()
     return together

@@ -1,4 +1,4 @@
-"""RunConfig: every number of a run, frozen, hashed to its id."""
+"""RunConfig: every value of a run, frozen and hashed to its id."""
 
 import dataclasses
 import hashlib
@@ -11,8 +11,9 @@ from typing import Annotated, Any
 from sterad.data import DATASETS
 from sterad.data.stored import Own
 from sterad.encoders import ENCODERS
+from sterad.engine import Execution
 from sterad.errors import SteradError
-from sterad.methods import METHODS
+from sterad.methods import METHODS, Problem
 from sterad.registry import source_digest
 from sterad.streams import STREAMS
 from sterad.validation import (
@@ -33,39 +34,43 @@ RESERVED = ("method", "dataset", "stream", "name", "digests")
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What is asked of every method alike."""
+    """Settings that every method has in common."""
 
     seed: Seed = 0
-    """Seed of the label order, the stream, the network, the views and the memory."""
+    """Seed of label order, stream, network, views and memory."""
     memory: MemorySize = 200
-    """Images that may be kept."""
+    """Capacity of the memory in images."""
     encoder: str = "resnet18"
     """Network under the head."""
     width: Width | None = None
-    """Channels of the encoder's first stage; the dataset's usual width where not given."""
+    """Channels of the encoder's first stage (default: the usual width for the dataset)."""
     anytime: Count = 10
-    """Equal stretches of the stream after which all seen classes are tested."""
+    """Number of evaluations, evenly spaced along the stream."""
     test_then_train: bool = False
-    """Also ask for the label of each stream image just before it is learned."""
+    """Also predict each stream image just before it is learned from."""
     validation: Annotated[float, Range(0, 0.5)] = 0.0
-    """Share of the training images of each class that is tested instead of the test images."""
+    """Share of the training images of each class that replace the test images."""
 
 
 @dataclass(frozen=True)
 class ComponentConfig:
-    """One registered thing and the values of its fields."""
+    """A registered component and the values of its fields."""
 
     name: str
     fields: Any
 
     def to_dict(self, places: bool = False) -> dict[str, Any]:
-        """Return the name and the fields as one dictionary, but for those that say where data lie.
+        """Return the name and the fields as one dictionary, without the paths of data files.
 
-        A folder is not what a run is: two people with one dataset in two places have one id.
+        The id must not depend on where the data are. It does not depend either on fields that were
+        added after runs had been recorded, while they have their default.
         """
-        left = {f.name for f in dataclasses.fields(self.fields) if f.metadata.get("place")}
         values = dataclasses.asdict(self.fields)
-        return {"name": self.name} | {k: v for k, v in values.items() if places or k not in left}
+        for field in dataclasses.fields(self.fields):
+            is_path = field.metadata.get("place") and not places
+            if is_path or (field.metadata.get("added") and values[field.name] == field.default):
+                del values[field.name]
+        return {"name": self.name} | values
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ class RunConfig:
     stream: ComponentConfig
     settings: RunSettings
     digests: tuple[tuple[str, str], ...] = ()
-    """Of what a run depends on and no field says: the user's own data and code, by their kinds."""
+    """Digests of the user's own data and code, by kind: a run depends on them beside its fields."""
 
     @classmethod
     def of(cls, **values: Any) -> "RunConfig":
@@ -93,7 +98,7 @@ class RunConfig:
     def from_values(
         cls, values: Mapping[str, Any], contents: Callable[[Any], str | None] | None = None
     ) -> "RunConfig":
-        """Build from flat names; `contents` gives the digest of a dataset's data, see below."""
+        """Build from flat names; `contents` returns a dataset's digest, see `contents_digest`."""
         given = {field_named(name): value for name, value in values.items()}
         method = METHODS.resolve(checked("method", given.pop("method", "agd-fd"), str))
         dataset = DATASETS.resolve(checked("dataset", given.pop("dataset", "digits"), str))
@@ -105,46 +110,68 @@ class RunConfig:
             "stream": STREAMS[stream],
         }
         parts = route_fields(given, owners, f"a run of {method} on {stream} {dataset}")
-        described = build(owners["dataset"], parts["dataset"])
-        usual = described.defaults()
+        description = build(owners["dataset"], parts["dataset"])
+        defaults = description.defaults()
         for name in ("tasks", "scale"):
             if name in names_of(owners["stream"]) and parts["stream"].get(name) is None:
-                parts["stream"][name] = getattr(usual, name)
+                parts["stream"][name] = getattr(defaults, name)
         if parts["settings"].get("width") is None:
-            parts["settings"]["width"] = usual.width
+            parts["settings"]["width"] = defaults.width
         settings: RunSettings = build(RunSettings, parts["settings"])
         encoder = ENCODERS.resolve(settings.encoder)
-        things = {
+        components = {
             "method": METHODS[method],
             "dataset": DATASETS[dataset],
             "stream": STREAMS[stream],
             "encoder": ENCODERS[encoder],
         }
-        digests = {f"{kind} code": source_digest(thing) for kind, thing in things.items()}
-        digests["data"] = (contents or contents_digest)(described)
+        digests = {f"{kind} code": source_digest(one) for kind, one in components.items()}
+        digests["data"] = (contents or contents_digest)(description)
         return cls(
             ComponentConfig(method, build(owners["method"], parts["method"])),
-            ComponentConfig(dataset, described),
+            ComponentConfig(dataset, description),
             ComponentConfig(stream, _settled(build(owners["stream"], parts["stream"]))),
             dataclasses.replace(settings, encoder=encoder),
             tuple((kind, digest) for kind, digest in sorted(digests.items()) if digest),
         )
 
     def to_dict(self, places: bool = False) -> dict[str, Any]:
-        """Return everything as JSON has it; with `places`, also where data lie."""
+        """Return everything as JSON values; with `places`, also the paths of data files."""
         named = ("method", "dataset", "stream")
         parts = {name: getattr(self, name).to_dict(places) for name in named}
         parts |= dataclasses.asdict(self.settings)
         if self.digests:
             parts["digests"] = dict(self.digests)
-        plain: dict[str, Any] = json.loads(json.dumps(parts, default=str))
-        return plain
+        values: dict[str, Any] = json.loads(json.dumps(parts, default=str))
+        return values
+
+    def problem(
+        self,
+        input_shape: tuple[int, ...],
+        execution: Execution,
+        classes: int | None = None,
+        flip: bool = False,
+        announced: bool = False,
+    ) -> Problem:
+        """Return what a learner is built from, for inputs of a shape."""
+        settings = self.settings
+        return Problem(
+            input_shape=input_shape,
+            classes=classes,
+            memory=settings.memory,
+            flip=flip,
+            encoder=settings.encoder,
+            width=settings.width or self.dataset.fields.defaults().width,
+            seed=settings.seed,
+            announced=announced,
+            execution=execution,
+        )
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> "RunConfig":
-        """Return the config that `to_dict()` came from; refuse other data or code than it had."""
+    def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
+        """Return the config of `to_dict()`; refuse data or code that have changed since."""
         flat: dict[str, Any] = {}
-        for name, value in plain.items():
+        for name, value in values.items():
             if name == "digests":
                 continue
             if isinstance(value, Mapping):
@@ -153,16 +180,16 @@ class RunConfig:
             else:
                 flat[name] = value
         made = cls.of(**flat)
-        if changed := changed_digests(dict(made.digests), plain.get("digests", {})):
+        if changed := changed_digests(dict(made.digests), values.get("digests", {})):
             raise SteradError(
-                f"the {' and the '.join(changed)} differ from those that this run was asked for "
-                "with: bring the same to this machine, or ask again"
+                f"the {' and the '.join(changed)} differ from those of the request for this run: "
+                "bring the same to this machine, or request it again"
             )
         return made
 
     @property
     def id(self) -> str:
-        """Return a name that says the main things and a hash that says everything."""
+        """Return method, dataset, stream and seed, and a hash of everything."""
         text = json.dumps(self.to_dict(), sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         parts = (self.method.name, self.dataset.name, self.stream.name, f"s{self.settings.seed}")
@@ -170,7 +197,7 @@ class RunConfig:
 
 
 def contents_digest(description: Any) -> str | None:
-    """Return the digest of data that are the user's own; None for those of a known source."""
+    """Return the digest of the user's own data; None for datasets with known checksums."""
     if isinstance(description, Own) or source_digest(type(description)):
         digest: str = description.load().digest
         return digest
@@ -178,8 +205,9 @@ def contents_digest(description: Any) -> str | None:
 
 
 def earlier_versions(config: RunConfig, out: Path) -> list[str]:
-    """Return a sentence if runs under `out` differ in their data or code alone, else none."""
-    mine, kinds, runs = config.to_dict(), set[str](), []
+    """Return a sentence if runs under `out` differ only in their data or code, else nothing."""
+    values, kinds, runs = config.to_dict(), set[str](), []
+    values.pop("digests", None)
     for folder in sorted(out.glob(f"{config.id.rpartition('-')[0]}-*")):
         try:
             other = json.loads((folder / "config.json").read_text())["config"]
@@ -187,29 +215,29 @@ def earlier_versions(config: RunConfig, out: Path) -> list[str]:
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             continue  # reading that run reports what is wrong with it
         changed = changed_digests(dict(config.digests), digests)
-        if changed and other == {k: v for k, v in mine.items() if k != "digests"}:
+        if changed and other == values:
             kinds.update(changed)
             runs.append(folder.name)
     if not runs:
         return []
-    which = runs[0] if len(runs) == 1 else f"{len(runs)} earlier runs, {runs[0]} for one,"
+    which = runs[0] if len(runs) == 1 else f"{len(runs)} earlier runs, for example {runs[0]},"
     return [f"{which} had different {' and '.join(sorted(kinds))}: this is a new run, {config.id}"]
 
 
-def changed_digests(mine: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+def changed_digests(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
     """Return the kinds of data and code in which two runs differ."""
-    return [kind for kind in sorted({*mine, *other}) if mine.get(kind) != other.get(kind)]
+    return [kind for kind in sorted({*first, *second}) if first.get(kind) != second.get(kind)]
 
 
 def _settled(description: Any) -> Any:
-    """Return a description that names the content of the file it reads, where it reads one."""
+    """Return a stream description with the hash of the file that it reads, if it reads one."""
     return description.settled() if hasattr(description, "settled") else description
 
 
 def route_fields(
     values: Mapping[str, Any], owners: Mapping[str, type[Any]], where: str
 ) -> dict[str, dict[str, Any]]:
-    """Give each value to the one owner that has a field of its name; `where` is for messages."""
+    """Assign each value to the one owner with a field of its name; `where` is for messages."""
     parts: dict[str, dict[str, Any]] = {part: {} for part in owners}
     for owner in owners.values():
         for taken in set(RESERVED) & set(names_of(owner)):
@@ -218,13 +246,13 @@ def route_fields(
                 "its parts: rename it in the plugin"
             )
     for name, value in values.items():
-        mine = [part for part, owner in owners.items() if name in names_of(owner)]
-        if not mine:
+        matching = [part for part, owner in owners.items() if name in names_of(owner)]
+        if not matching:
             known = [field for owner in owners.values() for field in names_of(owner)]
             raise unknown(name, [*known, "method", "dataset", "stream"], where)
-        if len(mine) > 1:
+        if len(matching) > 1:
             raise SteradError(
-                f"the field {name!r} is claimed by {' and '.join(mine)}: rename it in the plugin"
+                f"the field {name!r} belongs to {' and '.join(matching)}: rename it in the plugin"
             )
-        parts[mine[0]][name] = value
+        parts[matching[0]][name] = value
     return parts

@@ -1,6 +1,6 @@
-"""What a run will cost: images pushed through the network, times seconds an image.
+"""Estimated cost of a run: images through the network, times seconds per image.
 
-An image that is pushed forward and back counts as one, one that is only pushed forward as a third.
+An image that is passed forward and backward counts as one, one that is only passed forward as 1/3.
 """
 
 import math
@@ -17,14 +17,14 @@ from torch import Tensor, nn
 from sterad.data.sources import SOURCES
 from sterad.encoders import ENCODERS
 from sterad.experiments.config import RunConfig
-from sterad.experiments.pushed import FORWARD, images_per_step
 from sterad.methods import METHODS
+from sterad.methods.base.learner import FORWARD_COST
 from sterad.results.record import RunRecord
 
-NOMINAL = {20: 0.0045, 64: 0.026}
-"""Seconds an image of 32x32 pixels by width of ResNet-18, on two cores of a server of 2021."""
-LEAST = 0.0005
-"""Seconds an image of the smallest networks: to start a layer costs more than its products."""
+NOMINAL_SECONDS = {20: 0.0045, 64: 0.026}
+"""Seconds per image of 32x32 pixels by width of ResNet-18, on two cores of a server of 2021."""
+MIN_SECONDS = 0.0005
+"""Seconds per image of the smallest networks, which is the overhead of their layers."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Estimate:
 
     seconds: float
     basis: str
-    """Where the figure comes from."""
+    """Source of the figure."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """What the cost depends on of a dataset."""
+    """The size of a dataset."""
 
     train: float
     test: float
@@ -46,28 +46,28 @@ class Size:
 
 
 def estimate(config: RunConfig, records: Sequence[RunRecord]) -> Estimate:
-    """Return the cost of a run from finished ones: of the same kind, of the same network, or none.
+    """Return the cost of a run from finished runs of the same kind, or of the same network.
 
     >>> estimate(RunConfig.of(dataset="cifar100", method="er", memory=5000), []).basis
     '3.9e+05 images at 26.0 ms, nominal for two cores, scaled by multiplications'
     """
-    mine = _unseeded(config.to_dict())
-    twins = [one.seconds for one in records if _unseeded(one.config) == mine]
-    if twins:
-        return Estimate(statistics.median(twins), f"other seeds of it: {len(twins)} finished")
+    values = _without_seed(config.to_dict())
+    same = [record.seconds for record in records if _without_seed(record.config) == values]
+    if same:
+        return Estimate(statistics.median(same), f"other seeds of it: {len(same)} finished")
     size = size_of(config.dataset.fields, config.dataset.name)
-    pushed = images(config, size, records)
+    count = images(config, size, records)
     seconds, source = _seconds_per_image(config, size.shape, records)
-    return Estimate(pushed * seconds, f"{pushed:.1e} images at {1000 * seconds:.1f} ms, {source}")
+    return Estimate(count * seconds, f"{count:.1e} images at {1000 * seconds:.1f} ms, {source}")
 
 
-def _unseeded(config: Mapping[str, Any]) -> dict[str, Any]:
+def _without_seed(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in config.items() if name != "seed"}
 
 
 @cache
 def size_of(dataset: Any, name: str) -> Size:
-    """Return the size of a dataset, of the named ones without loading them."""
+    """Return the size of a dataset, without loading it if its source is known."""
     if name not in SOURCES:
         loaded = dataset.load()
         return Size(len(loaded.train_labels), len(loaded.test_labels), loaded.input_shape)
@@ -79,34 +79,32 @@ def size_of(dataset: Any, name: str) -> Size:
 
 
 def images(config: RunConfig, size: Size, records: Sequence[RunRecord] = ()) -> float:
-    """Return how many images a run pushes: in training, in consolidations and to be tested."""
-    method, fields = METHODS[config.method.name], config.method.fields
-    memory = config.settings.memory
-    train = size.train * (1 - config.settings.validation)
-    steps = math.ceil(train / getattr(config.stream.fields, "batch_size", 10))
+    """Return the images of a run: in training, in consolidations and in tests."""
+    method, settings = METHODS[config.method.name], config.settings
+    train = size.train * (1 - settings.validation)
+    batch_size = getattr(config.stream.fields, "batch_size", 10)
+    cost = method.cost(config.method.fields, batch_size, settings.memory, train)
     moments = [Fraction(1)] if method.final_only else _moments(config)
-    kept = train if config.method.name == "joint" else memory
-    trained = getattr(fields, "epochs", 0) * kept * len(moments)
-    encoded = 0 if getattr(fields, "classifier", "head") == "head" else memory * len(moments)
-    tested = size.test * float(sum(moments)) + encoded
-    return steps * _each_step(config, records) + trained + FORWARD * tested
+    tested = FORWARD_COST * size.test * float(sum(moments))
+    per_step = _recorded_images_per_step(config, batch_size, records) or cost.step
+    return math.ceil(train / batch_size) * per_step + len(moments) * cost.consolidation + tested
 
 
-def _each_step(config: RunConfig, records: Sequence[RunRecord]) -> float:
-    batch = getattr(config.stream.fields, "batch_size", 10)
-    plain = config.method.to_dict()
-    counted = [
-        one.images_per_step
-        for one in records
-        if one.config["method"] == plain and one.config["stream"].get("batch_size") == batch
+def _recorded_images_per_step(
+    config: RunConfig, batch_size: int, records: Sequence[RunRecord]
+) -> float:
+    method = config.method.to_dict()
+    recorded = [
+        record.images_per_step
+        for record in records
+        if record.config["method"] == method
+        and record.config["stream"].get("batch_size") == batch_size
     ]
-    return max(counted, default=0) or images_per_step(
-        config.method.name, config.method.fields, batch
-    )
+    return max(recorded, default=0)
 
 
 def _moments(config: RunConfig) -> list[Fraction]:
-    """Return the shares of the stream after which something is tested."""
+    """Return the fractions of the stream after which there is an evaluation."""
     tasks = getattr(config.stream.fields, "tasks", None) if config.stream.name == "clear" else None
     parts = (config.settings.anytime, tasks or 1)
     return sorted({Fraction(k, part) for part in parts for k in range(1, part + 1)})
@@ -116,18 +114,21 @@ def _seconds_per_image(
     config: RunConfig, shape: tuple[int, ...], records: Sequence[RunRecord]
 ) -> tuple[float, str]:
     encoder, width = config.settings.encoder, config.settings.width or 64
-    alike = [
-        1 / one.images_per_second
-        for one in records
-        if (one.config["encoder"], one.config["width"]) == (encoder, width)
-        and one.images_per_second > 0
-        and _side(one.config["dataset"]) == shape[-1]
+    measured = [
+        1 / record.images_per_second
+        for record in records
+        if (record.config["encoder"], record.config["width"]) == (encoder, width)
+        and record.images_per_second > 0
+        and _side(record.config["dataset"]) == shape[-1]
     ]
-    if alike:
-        return statistics.median(alike), f"the median of {len(alike)} runs of this network and size"
-    near = min(NOMINAL, key=lambda known: abs(math.log(known / width)))
+    if measured:
+        source = f"the median of {len(measured)} runs of this network and size"
+        return statistics.median(measured), source
+    near = min(NOMINAL_SECONDS, key=lambda known: abs(math.log(known / width)))
     ratio = multiplications(encoder, shape, width) / multiplications("resnet18", (3, 32, 32), near)
-    return max(LEAST, NOMINAL[near] * ratio), "nominal for two cores, scaled by multiplications"
+    return max(
+        MIN_SECONDS, NOMINAL_SECONDS[near] * ratio
+    ), "nominal for two cores, scaled by multiplications"
 
 
 def _side(dataset: Mapping[str, Any]) -> int | None:

@@ -1,4 +1,4 @@
-"""run: one config, from the stream to the record, from wherever an earlier process left it."""
+"""run: one config from the stream to the record, resumed from the last checkpoint."""
 
 import contextlib
 import dataclasses
@@ -12,25 +12,28 @@ from sterad.data import held_out
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.evaluation import metrics
-from sterad.experiments.checkpoint import load_checkpoint, save_checkpoint
-from sterad.experiments.checkpoint_schedule import CheckpointSchedule
+from sterad.experiments.checkpoint import (
+    CheckpointSchedule,
+    load_checkpoint,
+    save_checkpoint,
+)
 from sterad.experiments.config import RunConfig
 from sterad.experiments.live import prepare_live
 from sterad.experiments.provenance import provenance
 from sterad.experiments.session import Session
 from sterad.loggers import JsonLines, Logger
-from sterad.methods import Problem, build_learner
+from sterad.methods import build_learner
 from sterad.results.record import Moment, RunRecord, SpherePicture
 from sterad.results.run_directory import RunDirectory
 from sterad.streams import Stream
 from sterad.validation import build
 
-REPORTS = 200
-"""Progress events of a fast run."""
-PATIENCE = 1.0
-"""Seconds after which a slow run reports its progress all the same."""
+MAX_PROGRESS_EVENTS = 200
+"""Progress events of a run with fast steps."""
+PROGRESS_INTERVAL_S = 1.0
+"""Seconds after which a run with slow steps reports its progress."""
 DIVERGED = "the method has diverged"
-"""What the error of a run says whose loss is no number."""
+"""Part of the error message of a run whose loss is not finite."""
 
 
 def run(
@@ -41,10 +44,10 @@ def run(
     loggers: Sequence[Logger] = (),
     feed: Iterable[tuple[Any, Any]] | None = None,
 ) -> RunRecord:
-    """Return the record of `config`: read if it is finished, continued if begun, else run.
+    """Return the record of `config`: read it if finished, else start or resume the run.
 
-    checkpoint_every: steps between checkpoints, beside those at the ends of tasks; by default as
-        often as they take less than a hundredth of the time.
+    checkpoint_every: steps between checkpoints, beside those at the ends of tasks (default: so
+        that they take less than 1 % of the time).
     feed: pairs of (images, labels) without a known end, for a config of `live_config`.
 
     Whatever kills the process, the next call continues from the last checkpoint, and the metrics
@@ -55,37 +58,38 @@ def run(
             f"run was given a {type(config).__name__} and takes a RunConfig: "
             'run(RunConfig.of(method="agd-fd", dataset="digits"))'
         )
-    pace = CheckpointSchedule(checkpoint_every)
-    place = RunDirectory(Path(out), config.id)
-    if (finished := place.read_record()) is not None:
+    schedule = CheckpointSchedule(checkpoint_every)
+    folder = RunDirectory(Path(out), config.id)
+    if (finished := folder.read_record()) is not None:
         return finished
-    kept = place.read_config()
+    started = folder.read_config()
     if execution is not None:
         execution.check_cores()
-    if kept is not None:
-        # Runs that were begun before views went side by side had them one after the other.
-        execution = build(Execution, {"view_threads": 1} | kept["execution"])
+    if started is not None:
+        execution = build(Execution, started["execution"])  # a resumed run keeps its execution
     execution = execution or Execution.chosen()
-    session = _prepared(config, execution, feed)  # what is refused here leaves no trace on disk
+    session = _prepare(config, execution, feed)  # before anything is written
     execution = session.learner.problem.execution
-    with execution.applied(), place.locked():
-        if (finished := place.read_record()) is not None:
+    with execution.applied(), folder.locked():
+        if (finished := folder.read_record()) is not None:
             return finished
-        place.write_config(config.to_dict(), dataclasses.asdict(execution))
-        if place.checkpoint.exists():
-            session.load_state_dict(load_checkpoint(place.checkpoint, config.id))
-        place.trim_events(session.step)
+        folder.write_config(config.to_dict(), dataclasses.asdict(execution))
+        if folder.checkpoint.exists():
+            session.load_state_dict(load_checkpoint(folder.checkpoint, config.id))
+        folder.trim_events(session.step)
         with contextlib.ExitStack() as stack:
-            opened = [stack.enter_context(logger) for logger in (JsonLines(place.events), *loggers)]
-            session.started = time.perf_counter()  # to open a database is no work of the run
-            _follow(session, place, config.id, pace, opened)
+            opened = [
+                stack.enter_context(logger) for logger in (JsonLines(folder.events), *loggers)
+            ]
+            session.started = time.perf_counter()  # opening loggers does not count
+            _train(session, folder, config.id, schedule, opened)
             record = _record(config, session, execution)
             _emit(opened, session, "end", **_numbers(record))
-        place.write_record(record)
+        folder.write_record(record)
     return record
 
 
-def _prepared(
+def _prepare(
     config: RunConfig, execution: Execution, feed: Iterable[tuple[Any, Any]] | None
 ) -> Session:
     if (config.stream.name == "live") != (feed is not None):
@@ -101,60 +105,52 @@ def prepare(config: RunConfig, execution: Execution) -> Session:
     whole = config.dataset.fields.load()
     if whole.digest != dict(config.digests).get("data", whole.digest):
         raise SteradError(
-            f"the data of {config.dataset.name!r} changed while the run was prepared: ask again"
+            f"the data of {config.dataset.name!r} changed while the run was prepared: try again"
         )
     dataset = held_out(whole, config.settings.validation)
-    width = config.settings.width
-    if width is None:
-        width = config.dataset.fields.defaults().width
-    stream: Stream = config.stream.fields.open(dataset, config.settings.seed)
-    problem = Problem(
-        input_shape=dataset.input_shape,
-        classes=dataset.classes,
-        memory=config.settings.memory,
-        flip=dataset.flip,
-        encoder=config.settings.encoder,
-        width=width,
-        seed=config.settings.seed,
-        announced=bool(stream.boundary_steps),
-        execution=execution,
+    settings = config.settings
+    stream: Stream = config.stream.fields.open(dataset, settings.seed)
+    announced = bool(stream.boundary_steps)
+    problem = config.problem(
+        dataset.input_shape, execution, dataset.classes, dataset.flip, announced
     )
     learner = build_learner(config.method.name, config.method.fields, problem, len(stream))
-    settings = config.settings
     session = Session(learner, stream, settings.anytime, settings.test_then_train)
     session.data_digest = whole.digest
     return session
 
 
-def _follow(
+def _train(
     session: Session,
-    place: RunDirectory,
+    folder: RunDirectory,
     run_id: str,
-    pace: CheckpointSchedule,
+    schedule: CheckpointSchedule,
     loggers: Sequence[Logger],
 ) -> None:
     _emit(loggers, session, "resume" if session.step else "start", run=run_id)
-    quiet, told = max(1, (session.total_steps or 0) // REPORTS), session.elapsed
+    interval = max(1, (session.total_steps or 0) // MAX_PROGRESS_EVENTS)
+    reported = session.elapsed
     for batch in session.batches():
         loss = session.learn(batch)
         last = session.step == session.total_steps
-        if last or session.step % quiet == 0 or session.elapsed - told > PATIENCE:
-            told = session.elapsed
+        is_late = session.elapsed - reported > PROGRESS_INTERVAL_S
+        if last or session.step % interval == 0 or is_late:
+            reported = session.elapsed
             _emit(loggers, session, "progress", loss=_finite(loss, session.step))
-        _tell(loggers, session, session.evaluate_if_planned())
-        if pace.due(session.step, session.boundary_steps):
+        _report(loggers, session, session.evaluate_if_planned())
+        if schedule.is_due(session.step, session.boundary_steps):
             _emit(loggers, session, "checkpoint")
-            with pace.writing():
-                save_checkpoint(place.checkpoint, run_id, session.state_dict())
-    _tell(loggers, session, session.finish())
-    with pace.writing():
-        save_checkpoint(place.checkpoint, run_id, session.state_dict())
+            with schedule.measure():
+                save_checkpoint(folder.checkpoint, run_id, session.state_dict())
+    _report(loggers, session, session.finish())
+    with schedule.measure():
+        save_checkpoint(folder.checkpoint, run_id, session.state_dict())
 
 
-def _tell(loggers: Sequence[Logger], session: Session, moment: Moment | None) -> None:
+def _report(loggers: Sequence[Logger], session: Session, moment: Moment | None) -> None:
     if moment is not None:
-        plain = dataclasses.asdict(moment) | {"total_samples": session.total_samples}
-        _emit(loggers, session, "evaluation", **plain)
+        values = dataclasses.asdict(moment) | {"total_samples": session.total_samples}
+        _emit(loggers, session, "evaluation", **values)
 
 
 def _finite(loss: Any, step: int) -> float | None:
@@ -175,7 +171,7 @@ def _record(config: RunConfig, session: Session, execution: Execution) -> RunRec
     announced = bool(session.boundary_steps)
     matrix = tuple(moment.cells for moment in moments if moment.boundary or not announced)
     final = metrics.final_average_accuracy(matrix) if announced else moments[-1].accuracy
-    frames = tuple(session.frames)
+    frames, recorder = tuple(session.frames), session.loss_recorder
     return RunRecord(
         id=config.id,
         config=config.to_dict(),
@@ -188,7 +184,7 @@ def _record(config: RunConfig, session: Session, execution: Execution) -> RunRec
         average_forgetting_released=metrics.average_forgetting_released(matrix),
         backward_transfer=metrics.backward_transfer(matrix),
         anytime_accuracy=metrics.anytime_accuracy([m.accuracy for m in moments if m.anytime]),
-        test_then_train_accuracy=session.right / session.asked if session.asked else None,
+        test_then_train_accuracy=session.correct / session.tested if session.tested else None,
         seconds=session.elapsed,
         images_per_second=session.learner.images / session.training_seconds,
         peak_memory_bytes=session.peak_memory_bytes,
@@ -197,7 +193,7 @@ def _record(config: RunConfig, session: Session, execution: Execution) -> RunRec
         images_per_step=session.learner.images / session.step,
         consolidation_images=session.consolidation_images,
         confusion=session.confusion,
-        losses=() if session.watch is None else tuple(session.watch.losses),
+        losses=() if recorder is None else tuple(recorder.losses),
         data_digest=session.data_digest,
         sphere=SpherePicture(session.axes, frames) if session.axes and frames else None,
     )

@@ -1,127 +1,133 @@
-"""Session: a learner on its way through a stream, with all that a checkpoint must hold."""
+"""Session: a learner on a stream, with everything that a checkpoint must hold."""
 
 import dataclasses
+import math
 import sys
 import time
 from collections.abc import Iterator
 from typing import Any
+
+from torch import Tensor
 
 from sterad.devices import synchronize
 from sterad.errors import SteradError
 from sterad.evaluation.evaluate import evaluate
 from sterad.evaluation.metrics import moments_of
 from sterad.evaluation.sphere_points import axes, sphere_points
-from sterad.experiments.loss_watch import LossWatch
 from sterad.methods import Learner
 from sterad.results.record import Moment, SphereFrame, StreamFacts
 from sterad.streams import Batch, Stream
 
-STRETCHES = 100
-"""Stretches of the stream in which classes are counted for the record."""
+PROPORTION_BINS = 100
+"""Equal parts of the stream in which the record counts classes."""
+MAX_RECORDED_LOSSES = 200
+"""Maximum number of steps, evenly spaced, at which losses of new and old classes are recorded."""
 
 
 class Session:
-    """What has been learned, answered and drawn so far."""
+    """The progress of one run: step, evaluations, counts and times."""
 
     data_digest: str = ""
-    """Of the images that the stream is made of; a feed has none."""
+    """Of the images of the dataset; a feed has none."""
 
     def __init__(self, learner: Learner, stream: Stream, anytime: int, test_then_train: bool):
-        """Plan the moments of evaluation; nothing has been learned."""
-        if test_then_train and not learner.answers_at_once:
+        """Plan the steps at which to evaluate."""
+        if test_then_train and not learner.predicts_immediately:
             raise SteradError(
-                "test_then_train asks before each batch and this method answers only after it has "
-                "been consolidated: leave it off"
+                "test_then_train predicts before each batch and this method predicts only after "
+                "consolidate(): leave it off"
             )
         self.learner, self.stream, self.test_then_train = learner, stream, test_then_train
         samples = [stream.samples_after(step) for step in range(1, len(stream) + 1)]
         self.anytime_steps = frozenset(moments_of(samples, 1 if learner.final_only else anytime))
         self.boundary_steps = frozenset(stream.boundary_steps)
-        asked = self.anytime_steps if learner.final_only else self.boundary_steps
-        self.moments_planned = self.anytime_steps | asked
+        self.evaluation_steps = self.anytime_steps
+        if not learner.final_only:
+            self.evaluation_steps |= self.boundary_steps
         self.axes = axes(stream)
         self.frame_steps = self._frame_steps()
-        self.watch: LossWatch | None = LossWatch(stream)
+        self.loss_recorder: LossRecorder | None = LossRecorder(stream)
         self.begin()
 
     def begin(self) -> None:
-        """Stand at the beginning, where nothing has been learned."""
+        """Set the progress to the beginning of the stream."""
         self.step = 0
         self.moments: list[Moment] = []
         self.frames: list[SphereFrame] = []
         self.confusion: tuple[tuple[int, ...], ...] = ()
         """Of the last evaluation."""
-        self.asked = self.right = 0
+        self.tested = self.correct = 0
+        """Images predicted just before they are learned from, and those predicted correctly."""
         self.seconds = self.training_seconds = 0.0
-        self.earlier_peak = self.earlier_consolidated = 0
+        self.earlier_peak = self.earlier_consolidation_images = 0
         self.started = time.perf_counter()
 
     def _frame_steps(self) -> frozenset[int]:
-        wanted = [len(self.stream) * share for share in (1 / 3, 2 / 3, 1)]
-        planned = sorted(self.moments_planned)
-        return frozenset(min(planned, key=lambda step: abs(step - point)) for point in wanted)
+        wanted = [len(self.stream) * fraction for fraction in (1 / 3, 2 / 3, 1)]
+        planned = sorted(self.evaluation_steps)
+        return frozenset(min(planned, key=lambda step: abs(step - target)) for target in wanted)
 
     @property
     def total_steps(self) -> int | None:
-        """Batches of the whole stream; None where nobody knows."""
+        """Number of batches of the stream; None if unknown."""
         return len(self.stream)
 
     @property
     def total_samples(self) -> int | None:
-        """Images of the whole stream; None where nobody knows."""
+        """Number of images of the stream; None if unknown."""
         return self.stream.samples
 
     @property
     def evaluations(self) -> tuple[str, ...]:
-        """Names of what is scored on its own."""
-        return tuple(one.name for one in self.stream.evaluations())
+        """Names of the sets of test images that are evaluated separately."""
+        return tuple(evaluation.name for evaluation in self.stream.evaluations())
 
     def facts(self) -> StreamFacts:
-        """Return what the stream was."""
+        """Return the description of the stream for the record."""
         return facts_of(self.stream)
 
     def batches(self) -> Iterator[Batch]:
-        """Yield what is still to be learned."""
+        """Yield the remaining batches."""
         for step in range(self.step, len(self.stream)):
             yield self.stream.batch(step)
 
     def finish(self) -> Moment | None:
-        """Evaluate what is left to evaluate after the last batch: nothing, by the plan."""
+        """Evaluate what remains after the last batch: nothing on a stream with a plan."""
         return None
 
     def learn(self, batch: Batch) -> Any:
-        """Ask first if the protocol says so, then observe; return the loss."""
+        """Predict first if the settings say so, then observe; return the loss."""
         if self.test_then_train:
-            self._ask(batch)
-        if self.watch is not None:
-            self.watch.look(self.learner, self.step)
+            self._test(batch)
+        if self.loss_recorder is not None:
+            self.loss_recorder.prepare(self.learner, self.step)
         device = self.learner.problem.execution.device
         synchronize(device)
-        before = time.perf_counter()
+        started = time.perf_counter()
         loss = self.learner.observe(batch)
         synchronize(device)
-        self.training_seconds += time.perf_counter() - before
+        self.training_seconds += time.perf_counter() - started
         self.step += 1
-        if self.watch is not None:
-            self.watch.note(self.learner, batch, self.step)
+        if self.loss_recorder is not None:
+            self.loss_recorder.record(self.learner, batch, self.step)
         if self.step in self.boundary_steps and (boundary := self.stream.boundary(self.step)):
             self.learner.boundary(boundary)
         return loss
 
-    def _ask(self, batch: Batch) -> None:
-        # Before the first batch nobody has an answer: those images count as asked and not as right.
-        self.asked += len(batch)
+    def _test(self, batch: Batch) -> None:
+        # Before the first batch there is no prediction: those images count as wrong.
+        self.tested += len(batch)
         if len(self.learner.seen):
-            scores, labels = self.learner.instant_scores(batch.x)
-            self.right += int((labels[scores.argmax(dim=1)] == batch.y).sum())
+            scores, labels = self.learner.immediate_scores(batch.x)
+            self.correct += int((labels[scores.argmax(dim=1)] == batch.y).sum())
 
     def evaluate_if_planned(self) -> Moment | None:
-        """Evaluate where the plan says so."""
-        if self.step not in self.moments_planned:
+        """Evaluate if the plan has an evaluation at this step."""
+        if self.step not in self.evaluation_steps:
             return None
         samples = self.stream.samples_after(self.step)
-        answers = evaluate(self.learner, self.stream, samples=samples)
-        self.confusion = answers.confusion
+        result = evaluate(self.learner, self.stream, samples=samples)
+        self.confusion = result.confusion
         counts = self.learner.memory_counts(self.stream.dataset.classes)
         moment = Moment(
             step=self.step,
@@ -129,47 +135,43 @@ class Session:
             boundary=self.step in self.boundary_steps,
             anytime=self.step in self.anytime_steps,
             seen=len(self.learner.seen),
-            accuracy=answers.accuracy,
-            cells=answers.cells,
+            accuracy=result.accuracy,
+            cells=result.cells,
             memory=() if counts is None else tuple(counts.tolist()),
         )
         self.moments.append(moment)
-        if self.step in self.frame_steps:
-            self._draw()
+        if self.step in self.frame_steps and self.axes:
+            points = sphere_points(self.learner, self.stream, self.axes)
+            if points is not None:
+                self.frames.append(SphereFrame(self.step, tuple(points[0]), tuple(points[1])))
         return moment
-
-    def _draw(self) -> None:
-        drawn = sphere_points(self.learner, self.stream, self.axes) if self.axes else None
-        if drawn is not None:
-            labels, points = drawn
-            self.frames.append(SphereFrame(self.step, tuple(labels), tuple(points)))
 
     @property
     def elapsed(self) -> float:
-        """Return seconds of work, also those before a resume."""
+        """Seconds of work, including those before a resume."""
         return self.seconds + time.perf_counter() - self.started
 
     @property
     def peak_memory_bytes(self) -> int:
-        """Return the largest resident size, also of processes before a resume."""
+        """Largest resident size, including that of processes before a resume."""
         return max(self.earlier_peak, peak_memory_bytes())
 
     @property
     def consolidation_images(self) -> int:
-        """Return images trained on in consolidations, also before a resume."""
-        return self.earlier_consolidated + self.learner.consolidation_images
+        """Images trained on in consolidations, including those before a resume."""
+        return self.earlier_consolidation_images + self.learner.consolidation_images
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything, also the learner's state."""
+        """Return the complete state, with that of the learner."""
         return {
             "learner": self.learner.state_dict(),
             "step": self.step,
             "moments": [dataclasses.asdict(moment) for moment in self.moments],
             "frames": [dataclasses.asdict(frame) for frame in self.frames],
             "confusion": self.confusion,
-            "losses": [] if self.watch is None else self.watch.losses,
-            "asked": self.asked,
-            "right": self.right,
+            "losses": [] if self.loss_recorder is None else self.loss_recorder.losses,
+            "tested": self.tested,
+            "correct": self.correct,
             "seconds": self.elapsed,
             "training_seconds": self.training_seconds,
             "peak_memory_bytes": self.peak_memory_bytes,
@@ -177,22 +179,67 @@ class Session:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue where `state_dict()` stood."""
+        """Restore the state that `state_dict` returned."""
         self.learner.load_state_dict(state["learner"])
-        self.step, self.asked, self.right = state["step"], state["asked"], state["right"]
+        self.step, self.tested, self.correct = state["step"], state["tested"], state["correct"]
         self.moments = [Moment(**moment) for moment in state["moments"]]
         self.frames = [SphereFrame(**frame) for frame in state["frames"]]
-        self.confusion = state.get("confusion", ())  # checkpoints of earlier versions have none
-        if self.watch is not None:
-            self.watch.losses = list(state.get("losses", ()))
+        self.confusion = state["confusion"]
+        if self.loss_recorder is not None:
+            self.loss_recorder.losses = list(state["losses"])
         self.seconds, self.training_seconds = state["seconds"], state["training_seconds"]
         self.earlier_peak = state["peak_memory_bytes"]
-        self.earlier_consolidated = state.get("consolidation_images", 0)
+        self.earlier_consolidation_images = state["consolidation_images"]
         self.started = time.perf_counter()
 
 
+class LossRecorder:
+    """Records losses of new and old classes at every k-th step: the paper's figure 5.
+
+    Streams in which a class belongs to two tasks have no old classes, and nothing is recorded.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        """Map each class to its task."""
+        pairs = [(label, task) for task, labels in enumerate(stream.tasks) for label in labels]
+        self.task_of = dict(pairs) if len(dict(pairs)) == len(pairs) else {}
+        self.interval = -(-len(stream) // MAX_RECORDED_LOSSES)
+        self.losses: list[tuple[int, float, float]] = []
+        """Steps with the mean losses of new and of old classes."""
+
+    def prepare(self, learner: Learner, step: int) -> None:
+        """Make the learner keep the losses of the next step, if that is recorded."""
+        is_recorded = bool(self.task_of) and step % self.interval == 0
+        learner.sample_losses = [] if is_recorded else None
+
+    def record(self, learner: Learner, batch: Batch, step: int) -> None:
+        """Record the mean losses of a step that had both new and old classes.
+
+        Old classes belong to tasks before the one with most images in the batch.
+        """
+        if not learner.sample_losses:
+            return
+        tasks = [self.task_of[label] for label in batch.y.tolist()]
+        current = max(set(tasks), key=lambda task: (tasks.count(task), task))
+        losses, labels = learner.sample_losses[-1]
+        means = _mean_losses(losses, [self.task_of[label] < current for label in labels.tolist()])
+        if means is not None:
+            self.losses.append((step, *means))
+
+
+def _mean_losses(losses: Tensor, is_old: list[bool]) -> tuple[float, float] | None:
+    groups: tuple[list[float], list[float]] = ([], [])
+    for loss, old in zip(losses.tolist(), is_old, strict=True):
+        groups[old].append(loss)
+    if not all(groups):
+        return None
+    new_mean, old_mean = (math.fsum(group) / len(group) for group in groups)
+    finite = math.isfinite(new_mean) and math.isfinite(old_mean)
+    return (new_mean, old_mean) if finite else None
+
+
 def peak_memory_bytes() -> int:
-    """Return the largest resident size of this process; 0 where the system does not tell."""
+    """Return the largest resident size of this process; 0 where the system does not report it."""
     try:
         import resource
     except ImportError:  # Windows
@@ -202,7 +249,7 @@ def peak_memory_bytes() -> int:
 
 
 def facts_of(stream: Stream) -> StreamFacts:
-    """Return what a record says of a stream."""
+    """Return the description of a stream for a record."""
     return StreamFacts(
         name=stream.name,
         samples=stream.samples,
@@ -210,7 +257,7 @@ def facts_of(stream: Stream) -> StreamFacts:
         tasks=stream.tasks,
         announced=bool(stream.boundary_steps),
         class_names=stream.dataset.class_names,
-        proportions=tuple(map(tuple, stream.proportions(STRETCHES).tolist())),
+        proportions=tuple(map(tuple, stream.proportions(PROPORTION_BINS).tolist())),
         digest=stream.digest,
         description=stream.describe(),
     )

@@ -1,6 +1,6 @@
 """The memories of the two baselines: none for fine-tuning, all samples for joint training.
 
-They are not in the registry of memories, because methods are compared at equal capacity.
+Neither respects the capacity that other methods are compared at.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,14 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sterad.memory.memory import SlotMemory
+from sterad.memory.memory import MEMORIES, SlotMemory
 from sterad.streams import Batch
 
 
+@MEMORIES.register("none")
 class NoMemory:
-    """A memory of capacity 0, so that methods without replay need no special case."""
+    """Stores nothing, so that methods without replay need no special case."""
 
     capacity = 0
+
+    def __init__(self, capacity: int = 0, rng: torch.Generator | None = None) -> None:
+        """Ignore the capacity: nothing is stored."""
 
     def __len__(self) -> int:
         return 0
@@ -44,15 +48,16 @@ class NoMemory:
         """Do nothing: there is no state."""
 
 
+@MEMORIES.register("everything")
 class Everything(SlotMemory):
-    """All samples in the order in which they came; `capacity` is the space allocated so far.
+    """Stores all samples in their order; `capacity` is the space allocated so far.
 
     The capacity doubles when it is used up, so that a sample is copied about once on average.
     """
 
-    def __init__(self, rng: torch.Generator, capacity: int = 1024) -> None:
-        """Allocate space for the first samples; `rng` draws the samples."""
-        super().__init__(capacity, rng)
+    def __init__(self, capacity: int, rng: torch.Generator) -> None:
+        """Allocate space for `capacity` samples at first; `rng` draws the samples."""
+        super().__init__(max(capacity, 1), rng)
 
     def __len__(self) -> int:
         return self.seen

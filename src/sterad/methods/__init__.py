@@ -1,17 +1,18 @@
-"""Stage 8: the algorithms, one paper per file; a file in this folder is a method that is known."""
+"""Stage 10: the algorithms. A file in this folder is a registered method; base/ holds the rest."""
 
 from importlib import import_module
 from pkgutil import iter_modules
 
-from sterad.methods.boundaries import BoundaryConfig
-from sterad.methods.learner import METHODS, Learner, build_learner
-from sterad.methods.problem import Problem
-from sterad.methods.replay import Replay, ReplayConfig
+from sterad.methods.base.boundaries import BoundaryConfig
+from sterad.methods.base.learner import METHODS, Learner, Problem, build_learner
+from sterad.methods.base.parts import Parts
+from sterad.methods.base.replay import Replay, ReplayConfig
 
 __all__ = [
     "METHODS",
     "BoundaryConfig",
     "Learner",
+    "Parts",
     "Problem",
     "Replay",
     "ReplayConfig",

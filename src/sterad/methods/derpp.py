@@ -1,29 +1,30 @@
-"""DER++: dark experience replay, which also remembers what the network used to answer.
+"""DER++: dark experience replay, which stores logits beside the images.
 
 Pietro Buzzega, Matteo Boschini, Angelo Porrello, Davide Abati, Simone Calderara: Dark Experience
 for General Continual Learning: a Strong, Simple Baseline. NeurIPS 2020,
 https://arxiv.org/abs/2004.07211
 
-For each stream batch B, each item in a view and a forward pass of its own:
+For each stream batch B, each of the three batches in its own view and forward pass:
   1. o = logits of B, L = cross-entropy of o;
-  2. retrieve M' with the logits stored, L += alpha · mean squared distance of its logits to those;
-  3. retrieve M'' independently, L += beta · its cross-entropy; an empty memory leaves 2 and 3 out;
+  2. retrieve M' with its stored logits, L += alpha · mean squared distance of its logits to them;
+  3. retrieve M'' independently, L += beta · its cross-entropy; 2 and 3 need a memory;
   4. step on L, then offer the raw images of B to the reservoir with o, the logits before the step.
 
-What differs from the released code: crops are drawn for each image; several views work: o is that
-of the first one, and all views of M' are pulled to what is stored; the head may grow: logits stored
-before are compared over the outputs that there were; answers are among the classes seen.
+Differences from the released code: crops are drawn per image; several views are possible: o is
+that of the first one, and all views of M' are compared with the stored logits; the head may grow:
+earlier logits are compared over the outputs of that time; predictions are among the classes seen.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.losses.logit_replay import logit_replay_loss
-from sterad.methods.learner import METHODS
-from sterad.methods.replay import Replay, ReplayConfig
+from sterad.methods.base.learner import METHODS
+from sterad.methods.base.replay import Replay, ReplayConfig
 from sterad.streams import Batch
 from sterad.validation import BelowOne, NonNegative, Positive
 
@@ -37,7 +38,7 @@ class DERppConfig(ReplayConfig):
     weight_decay: NonNegative = 0.0
     augmentation: str = "partial"
     alpha: NonNegative = 0.2
-    """Weight of the distance to the logits stored."""
+    """Weight of the distance to the stored logits."""
     beta: NonNegative = 1.0
     """Weight of the cross-entropy of the memory."""
 
@@ -51,8 +52,13 @@ class DERpp(Replay):
     before: Tensor
     """Logits of the stream batch before the step on it: (n, outputs)."""
 
+    @classmethod
+    def step_cost(cls, config: Any, batch_size: int, replayed: int) -> float:
+        """Return the cost of the stream batch and two batches from memory."""
+        return super().step_cost(config, batch_size, 2 * replayed)
+
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
-        """Return the mean losses of the stream and, once there is a memory, of two draws."""
+        """Return the loss of the stream batch and, with a memory, of two batches from it."""
         draws = (retrieved, self.retrieve(batch)) if len(retrieved) else ()
         (logits, labels), *replayed = self.outputs_of(batch, *draws)
         self.before = logits[: len(batch)].detach()
@@ -63,13 +69,13 @@ class DERpp(Replay):
             loss = loss + self.config.beta * F.cross_entropy(*again)
         return loss
 
-    def drift(self, logits: Tensor, kept: Batch) -> Tensor:
-        """Return the mean squared distance of logits to those that were stored with the images."""
-        kept, shown = kept.to(logits.device), len(logits) // len(kept)
-        stored, widths = kept.extra["logits"], kept.extra["outputs"]
-        return logit_replay_loss(logits, stored.repeat(shown, 1), widths.repeat(shown))
+    def drift(self, logits: Tensor, stored: Batch) -> Tensor:
+        """Return the mean squared distance of logits to those stored with the images."""
+        stored, views = stored.to(logits.device), len(logits) // len(stored)
+        old_logits, outputs = stored.extra["logits"], stored.extra["outputs"]
+        return logit_replay_loss(logits, old_logits.repeat(views, 1), outputs.repeat(views))
 
     def remember(self, batch: Batch) -> None:
-        """Offer the raw stream batch with the logits that it had, and how many those are."""
+        """Offer the raw stream batch with its logits before the step and their number."""
         outputs = torch.full((len(batch),), self.before.shape[1])
         self.memory.update(Batch(batch.x, batch.y, {"logits": self.before, "outputs": outputs}))

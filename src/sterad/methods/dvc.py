@@ -1,4 +1,4 @@
-"""DVC: dual view consistency, with the remembered images that the stream would harm most.
+"""DVC: dual view consistency, with replay of the images that the stream batch interferes with most.
 
 Yanan Gu, Xu Yang, Kun Wei, Cheng Deng: Not Just Selection, but Exploration: Online
 Class-Incremental Continual Learning via Dual View Consistency. CVPR 2022
@@ -6,34 +6,36 @@ Class-Incremental Continual Learning via Dual View Consistency. CVPR 2022
 For each stream batch B:
   1. gradient of the loss of B: each image and one random view in one pass, raw logits z and z̃ of
      a linear head, q = QNet(z, z̃); the loss is `dual_view_loss`;
-  2. draw candidates from memory and retrieve those that a step against this gradient would harm
-     most: see `interference`;
+  2. draw candidates from memory and retrieve those that a step with this gradient would harm
+     most: see `most_interfered`;
   3. add the gradient of the same loss of the retrieved images;
   4. one step, then offer B to the reservoir.
 
-What differs from the released code: its memory is missing; its siblings draw 50 candidates for 64
-places, so that nothing is selected, here they are more than the places; logits are raw (there
-scaled to unit length, which caps what they can say); candidates are judged by the images
-themselves, as their views play no part in it, and by running statistics of BatchNorm; the head and
-the QNet grow with the classes; answers are among the classes seen.
+Differences from the released code: its memory is missing; related code draws 50 candidates for
+64 places, so that nothing is selected, here there are more candidates than places; logits are raw
+(there scaled to unit length, which bounds the posteriors); candidates are ranked by the raw images
+with running statistics of BatchNorm; the head and the QNet grow with the classes; predictions are
+among the classes seen.
 """
 
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import Annotated, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import functional_call
 
 from sterad.encoders import Network, carry_over
 from sterad.encoders.pair_classifier import PairClassifier
 from sterad.errors import SteradError
 from sterad.losses.dual_view import dual_view_loss
-from sterad.methods.interference import most_interfered
-from sterad.methods.learner import METHODS
-from sterad.methods.replay import Replay, ReplayConfig
+from sterad.methods.base.learner import FORWARD_COST, METHODS, Problem
+from sterad.methods.base.parts import Parts
+from sterad.methods.base.replay import Replay, ReplayConfig
 from sterad.seeds import use_generator
 from sterad.streams import Batch
-from sterad.validation import BelowOne, Count, NonNegative, Positive
+from sterad.validation import BelowOne, Count, NonNegative, Positive, Range
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class DVCConfig(ReplayConfig):
 
     lr: Positive = 0.1
     momentum: BelowOne = 0.9
+    views: Annotated[int, Range(1, 1)] = 1
+    """Always 1: the loss takes one random view."""
     candidates: Count = 128
     """Images drawn from memory, of which the most interfered `memory_batch` are retrieved."""
     consistency: NonNegative = 4.0
@@ -50,63 +54,76 @@ class DVCConfig(ReplayConfig):
 
 @METHODS.register("dvc")
 class DVC(Replay):
-    """Cross-entropy, marginal entropy and agreement of an image and its view."""
+    """Cross-entropy, marginal entropy and consistency of an image and its view."""
 
     Config = DVCConfig
     config: DVCConfig
-    single_view = True
-    streamed: Tensor
-    """Loss of the stream batch, whose gradient `retrieve` has left in the parameters."""
+    stream_loss: Tensor
+    """Loss of the stream batch, whose gradient `retrieve` has stored in the parameters."""
 
-    def check_numbers(self) -> None:
-        """Refuse fewer candidates than places."""
-        super().check_numbers()
-        if self.config.candidates < self.config.memory_batch:
+    def __init__(self, config: DVCConfig, problem: Problem, parts: Parts) -> None:
+        """Refuse fewer candidates than retrieved images."""
+        if config.candidates < config.memory_batch:
             raise SteradError(
-                f"candidates {self.config.candidates} for memory_batch {self.config.memory_batch} "
+                f"candidates {config.candidates} for memory_batch {config.memory_batch} "
                 "leave nothing to select: give more candidates, or a smaller memory_batch"
             )
+        super().__init__(config, problem, parts)
+
+    @classmethod
+    def step_cost(cls, config: Any, batch_size: int, replayed: int) -> float:
+        """Return the cost of pairs of both batches, and of ranking the candidates twice."""
+        pairs = batch_size + replayed
+        return float(2 * pairs + FORWARD_COST * 2 * config.candidates)
+
+    @property
+    def qnet(self) -> PairClassifier:
+        """The classifier of pairs, a submodule of the network."""
+        qnet = self.network.get_submodule("qnet")
+        assert isinstance(qnet, PairClassifier)
+        return qnet
 
     def make_network(self) -> Network:
-        """Put the QNet beside the head."""
+        """Add the QNet."""
         network = super().make_network()
         with use_generator(self.rng["network"]):
-            self.qnet = PairClassifier(network.outputs)
-        network.add_module("qnet", self.qnet)
+            network.add_module("qnet", PairClassifier(network.outputs))
         return network
 
     def retrieve(self, batch: Batch) -> Batch:
-        """Leave the gradient of the stream batch, and return what a step against it harms most."""
+        """Store the gradient of the stream batch and return the images that it harms most."""
         self.engine.drop_gradients()
         loss = self.consistency(batch)
         self.engine.backward(loss)
-        self.streamed = loss.detach()
+        self.stream_loss = loss.detach()
         drawn, places = self.memory.sample(self.config.candidates), self.config.memory_batch
         if len(drawn) <= places:
             return drawn
-        self.images += 2 * len(drawn)
+        self.engine.images += 2 * len(drawn)
         x, y = self.engine.to_device(drawn.x), self.engine.to_device(drawn.y)
         lr = self.config.lr / self.engine.scaler.get_scale()
         chosen = most_interfered(self.network, x, y, lr, places)
         return Batch(x[chosen], y[chosen])
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
-        """Return the loss of both batches; that of the stream is a number by now."""
-        return self.streamed + self.consistency(retrieved) if len(retrieved) else self.streamed
+        """Return the loss of both batches; that of the stream has no graph any more."""
+        if not len(retrieved):
+            return self.stream_loss
+        return self.stream_loss + self.consistency(retrieved)
 
     def consistency(self, batch: Batch) -> Tensor:
-        """Return the loss of the pairs of a batch."""
+        """Return the loss of a batch and one view of it."""
         x = self.engine.to_device(batch.x)
-        first, second = self.forward(torch.cat([x, self.view(x)])).chunk(2)
+        first, second = self.engine.forward([torch.cat([x, self.view(x)])]).chunk(2)
         both = self.qnet(first, second)
         labels = self.engine.to_device(batch.y)
         return dual_view_loss(first, second, both, labels, self.config.consistency)
 
     def step(self, loss: Tensor) -> None:
-        """Add the gradient of the retrieved pairs to that of the stream's, then move."""
+        """Add the gradient of the retrieved images to the stored one and take a step."""
         if loss.requires_grad:
             self.engine.backward(loss)
-        self.descend()
+        self.engine.step(self.config.clip)
 
     def widen(self, outputs: int) -> None:
         """Grow the head and the QNet."""
@@ -114,3 +131,55 @@ class DVC(Replay):
         carry_over(self.engine.optimizer, self.qnet.widen(outputs, self.rng["network"]))
         if self.teacher is not None:
             self.teacher.network.add_module("qnet", deepcopy(self.qnet).requires_grad_(False))
+
+
+@torch.no_grad()
+def most_interfered(network: Network, x: Tensor, y: Tensor, lr: float, n: int) -> Tensor:
+    """Return the indices of the n images of x that an SGD step harms most, worst first.
+
+    Interference is what a step adds to the L1 norm of a sample's gradient for the classifier's
+    weights, see `gradient_norm`. The step uses the current gradients; weights, gradients and the
+    running statistics of BatchNorm, which normalize here, do not change.
+    """
+    training = network.training
+    network.eval()
+    outputs = _BothOutputs(network)
+    h, z = outputs(x)
+    before = gradient_norm(h, z, y)
+    h, z = functional_call(outputs, _after_step(outputs, lr), (x,))
+    after = gradient_norm(h, z, y)
+    network.train(training)
+    return (after - before).topk(n).indices
+
+
+def gradient_norm(h: Tensor, z: Tensor, y: Tensor) -> Tensor:
+    """Return (n,) L1 norms of each sample's gradient for the classifier's weights.
+
+    For the cross-entropy of z = W h it is ‖softmax(z) - onehot(y)‖₁ ‖h‖₁.
+
+    >>> h, z = torch.tensor([[1.0, 2.0]]), torch.zeros(1, 2)
+    >>> gradient_norm(h, z, torch.tensor([1]))  # (0.5 + 0.5) (1 + 2)
+    tensor([3.])
+    """
+    error = z.softmax(dim=1)
+    error[torch.arange(len(y), device=y.device), y] -= 1
+    return error.abs().sum(dim=1) * h.abs().sum(dim=1)
+
+
+class _BothOutputs(nn.Module):
+    """Features and outputs of a network as one module for `functional_call`."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return features and raw outputs."""
+        return self.network.both(x)
+
+
+def _after_step(module: nn.Module, lr: float) -> dict[str, Tensor]:
+    return {
+        name: parameter if parameter.grad is None else parameter - lr * parameter.grad
+        for name, parameter in module.named_parameters()
+    }

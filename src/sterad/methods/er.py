@@ -5,13 +5,13 @@ Philip H. S. Torr, Marc'Aurelio Ranzato: On Tiny Episodic Memories in Continual 
 https://arxiv.org/abs/1902.10486
 
 For each stream batch B:
-  1. retrieve M from memory; nothing is learned while the memory is empty;
-  2. show one random view of M ∪ B;
+  1. retrieve M from memory; no step while the memory is empty;
+  2. draw one random view of M ∪ B;
   3. step on the mean cross-entropy of the raw logits over all outputs;
   4. offer B to the reservoir.
 
-What differs from the released code: with several views the classifier stays the same linear layer,
-as wide as there are classes (there it became a projection of 128 outputs), and answers are among
+Differences from the released code: with several views the classifier is still the linear layer
+with one output per class (there it becomes a projection of 128 outputs), and predictions are among
 the classes seen.
 """
 
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor
 
-from sterad.methods.learner import METHODS
-from sterad.methods.replay import Replay, ReplayConfig
+from sterad.methods.base.learner import METHODS
+from sterad.methods.base.replay import Replay, ReplayConfig
 from sterad.streams import Batch
 from sterad.validation import BelowOne, NonNegative, Positive
 
@@ -43,8 +43,9 @@ class ER(Replay):
     trains_without_memory = False
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
-        """Return the mean cross-entropy of everything shown of both batches."""
-        p, labels = self.outputs(Batch.joined(retrieved, batch))
-        if self.records_sample_losses:
-            self.sample_losses = F.cross_entropy(p.detach(), labels, reduction="none"), labels
-        return F.cross_entropy(p, labels)
+        """Return the mean cross-entropy of all views of both batches."""
+        logits, labels = self.outputs(Batch.joined(retrieved, batch))
+        if self.sample_losses is not None:
+            losses = F.cross_entropy(logits.detach(), labels, reduction="none")
+            self.sample_losses.append((losses, labels))
+        return F.cross_entropy(logits, labels)

@@ -1,4 +1,4 @@
-"""ER-ACE: replay in which the stream does not push down the classes that it does not show.
+"""ER-ACE: replay in which a stream batch does not push down classes that are not in it.
 
 Lucas Caccia, Rahaf Aljundi, Nader Asadi, Tinne Tuytelaars, Joelle Pineau, Eugene Belilovsky: New
 Insights on Reducing Abrupt Representation Change in Online Continual Learning. ICLR 2022,
@@ -6,13 +6,13 @@ https://arxiv.org/abs/2104.05025
 
 For each stream batch B:
   1. retrieve M from memory, which is empty at first;
-  2. L = cross-entropy of a view of B, without the classes that were seen before and are not in B;
-  3. L += cross-entropy of a view of M over all outputs, in a forward pass of its own;
+  2. L = cross-entropy of a view of B without the classes seen before that are not in B;
+  3. L += cross-entropy of a view of M over all outputs, in a separate forward pass;
   4. step on L, then offer B to the reservoir.
 
-What differs from the released code: the classes never seen, which take part in 2, are looked for
-among all outputs of the head (there among as many as the batch has images); crops are drawn for
-each image; answers are among the classes seen.
+Differences from the released code: classes never seen, which take part in 2, are
+searched among all outputs of the head (there among as many as the batch has images); crops are
+drawn per image; predictions are among the classes seen.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.losses.asymmetric_cross_entropy import asymmetric_cross_entropy
-from sterad.methods.learner import METHODS
-from sterad.methods.replay import Replay, ReplayConfig
+from sterad.methods.base.learner import METHODS
+from sterad.methods.base.replay import Replay, ReplayConfig
 from sterad.streams import Batch
 from sterad.validation import BelowOne, NonNegative, Positive
 
@@ -39,12 +39,12 @@ class ERACEConfig(ReplayConfig):
 
 @METHODS.register("er-ace", alias=("erace",))
 class ERACE(Replay):
-    """Asymmetric cross-entropy on the stream, plain on the memory."""
+    """Asymmetric cross-entropy on the stream, ordinary cross-entropy on the memory."""
 
     Config = ERACEConfig
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
-        """Return the sum of both mean losses; the memory's is missing while it is empty."""
+        """Return the sum of both mean losses; only the first while the memory is empty."""
         logits, labels = self.outputs(batch)
         loss = asymmetric_cross_entropy(logits, labels, self.engine.to_device(self.seen))
         if len(retrieved):

@@ -1,28 +1,29 @@
-"""Fine-tuning: learn each batch as it comes and keep nothing, the lower bound of every table.
+"""Fine-tuning: learn from each batch and store nothing, the lower bound of every table.
 
-For each stream batch: one augmented view, cross-entropy on raw logits over all classes, one step.
-The released code scales the logits to unit length, which caps what they can say; these are raw.
+For each stream batch: one augmented view, cross-entropy of raw logits over all classes, one step.
+The released code scales logits to unit length, which bounds the posteriors; these are raw.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor
 
-from sterad.memory import Memory, NoMemory
-from sterad.methods.learner import METHODS
-from sterad.methods.replay import Replay, ReplayConfig
+from sterad.methods.base.learner import METHODS
+from sterad.methods.base.replay import Replay, ReplayConfig
 from sterad.streams import Batch
-from sterad.validation import BelowOne, Positive
+from sterad.validation import ADDED, BelowOne, Positive
 
 
 @dataclass(frozen=True)
 class FinetuneConfig(ReplayConfig):
-    """Step sizes that learn the task at hand best on digits: studies/finetune-digits.toml."""
+    """The best learning rate for single tasks of digits: studies/finetune-digits.toml."""
 
     lr: Positive = 0.03
     momentum: BelowOne = 0.0
     head: str = "mlp"
+    memory_policy: str = field(default="none", metadata=ADDED)
 
 
 @METHODS.register("finetune")
@@ -31,10 +32,11 @@ class Finetune(Replay):
 
     Config = FinetuneConfig
 
-    def make_memory(self) -> Memory:
-        """Keep nothing."""
-        return NoMemory()
+    @classmethod
+    def replay_size(cls, config: Any, batch_size: int) -> int:
+        """Return 0: nothing is retrieved."""
+        return 0
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
-        """Return the mean cross-entropy of everything shown of the stream batch."""
+        """Return the mean cross-entropy of all views of the stream batch."""
         return F.cross_entropy(*self.outputs(batch))

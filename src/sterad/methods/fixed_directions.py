@@ -5,24 +5,24 @@ on the Unit Sphere: Investigating Angular Gaussian and von Mises-Fisher Distribu
 Continual Learning. AAAI 2024, https://arxiv.org/abs/2306.03364
 
 For each stream batch B:
-  1. retrieve M from memory, X = M ∪ B; nothing is learned while the memory is empty;
-  2. show n random views of X and X itself, each in a forward pass of its own;
+  1. retrieve M from memory, X = M ∪ B; no step while the memory is empty;
+  2. n random views of X and X itself, each in its own forward pass;
   3. z = unit-length projection; class c has the fixed direction e_c, the c-th basis vector;
   4. step on -Σ log p(y | z), p(c | z) = g(z[c]) / Σ_l g(z[l]), l over the classes of the batch;
   5. offer B to the reservoir.
-Answers come from the nearest class mean of unit-length encoder features, the head thrown away.
-The ablation of table 3 puts the mean of the batch's own class c in the place of e_c.
+Predictions use the nearest class mean of unit-length encoder features, without the projection.
+The ablation of table 3 replaces e_c by the mean of class c in the batch.
 
-What differs from the released code: the density is exact (its series fails for negative cosines),
-the projection grows when labels exceed its width, `norm_all` sums over seen classes only, and
-losses are in single precision whatever the encoder is computed in (there all is half).
+Differences from the released code: the density is exact (its series fails for negative cosines),
+the projection grows when labels exceed its dimension, `norm_all` sums over seen classes only, and
+losses are in float32 whatever the precision of the encoder (there all is float16).
 """
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -30,14 +30,15 @@ from torch import Tensor, nn
 
 from sterad.errors import SteradError
 from sterad.losses.posterior import Reduction, likelihood_loss, posterior_loss
-from sterad.methods.problem import Problem
-from sterad.methods.replay import Replay, ReplayConfig
-from sterad.sphere import LogKernel, MeanForm, SphericalLaw, kernel, moving_means
+from sterad.methods.base.learner import Problem
+from sterad.methods.base.parts import Parts
+from sterad.methods.base.replay import Replay, ReplayConfig
+from sterad.sphere import LAWS, LogKernel, MeanForm, kernel, moving_means
 from sterad.streams import Batch
-from sterad.validation import Dimension, Positive, Views
+from sterad.validation import ADDED, Dimension, Positive, Views
 
 RETRAIN_EPOCHS = 50
-RETRAIN_BATCH = 200
+RETRAIN_BATCH_SIZE = 200
 MOVING: dict[str, MeanForm] = {"moving": "direction", "moving-mean": "mean"}
 
 
@@ -48,61 +49,63 @@ class FixedDirectionsConfig(ReplayConfig):
     lr: Positive = 5e-4
     optimizer: Literal["adam", "sgd"] = "adam"
     head: str = "mlp"
+    law: str = field(default="angular-gaussian", metadata=ADDED)
+    """Law on the sphere around each direction: see `sterad list laws`."""
     variance: Positive = 2.0
-    """Variance of the law around each direction; its concentration follows from the law."""
+    """Variance of the law around each direction; the law turns it into a concentration."""
     views: Views = 5
-    """Random views of each image beside the image itself."""
+    """Random views of each image beside the raw image."""
     projection: Dimension = 512
-    """Dimension of the sphere's space; grows when a label exceeds it."""
+    """Dimension of the projection; it grows when a label exceeds it."""
     directions: Literal["basis", "moving", "moving-mean"] = "basis"
     """Fixed basis vectors, or the unit-length or plain mean of each class of the batch."""
     objective: Literal["posterior", "likelihood"] = "posterior"
-    """posterior contrasts the classes of the batch; likelihood pulls only."""
+    """posterior contrasts the classes of the batch; likelihood only pulls to the own direction."""
     norm_all: bool = False
     """Put all seen classes in the denominator instead of those of the batch."""
     classifier: str = "nearest-mean"
     """nearest-mean of the encoder's features, or nearest-direction of the projection."""
     retrain_head: bool = False
-    """With nearest-direction: retrain the head on the memory before each evaluation."""
+    """With nearest-direction: retrain a copy of the head on the memory before each evaluation."""
 
 
 class FixedDirections(Replay):
-    """Pull unit-length representations to one fixed direction a class under a law on the sphere."""
+    """Pulls unit-length representations to one fixed direction per class."""
 
     Config = FixedDirectionsConfig
     config: FixedDirectionsConfig
     trains_without_memory = False
     includes_raw = True
     head_classifier = "nearest-direction"
-    law: ClassVar[type[SphericalLaw]]
 
-    def __init__(self, config: FixedDirectionsConfig, problem: Problem) -> None:
+    def __init__(self, config: FixedDirectionsConfig, problem: Problem, parts: Parts) -> None:
         """Refuse combinations of fields that exclude each other."""
         by_direction = config.classifier == self.head_classifier
-        asks = (config.norm_all, config.teacher != "none", by_direction)
-        if config.directions != "basis" and any(asks):
+        needs_all_directions = config.norm_all or config.teacher != "none" or by_direction
+        if config.directions != "basis" and needs_all_directions:
             raise SteradError(
                 f"directions={config.directions} exist for the classes of a batch only: norm_all, "
-                "a teacher and nearest-direction ask for those of all, so use directions=basis"
+                "a teacher and nearest-direction need those of all classes; use directions=basis"
             )
-        if config.retrain_head and config.classifier != "nearest-direction":
+        if config.retrain_head and not by_direction:
             raise SteradError(
-                f"retrain_head changes nothing for {config.classifier}, which throws the head "
-                "away: use it with classifier=nearest-direction"
+                f"retrain_head has no effect on {config.classifier}, which does not use the head: "
+                "use it with classifier=nearest-direction"
             )
-        super().__init__(config, problem)
+        self.law = LAWS[config.law]
+        super().__init__(config, problem, parts)
         self.retrained: nn.Module | None = None
-        """A copy of the head that was trained on the memory for the last evaluation."""
+        """Copy of the head that was trained on the memory for the last evaluation."""
 
-    def first_outputs(self) -> int:
-        """Return the projection's width, at least one dimension a declared class."""
+    def head_outputs(self) -> int:
+        """Return the dimension of the projection, at least one per declared class."""
         return max(self.config.projection, self.problem.classes or 1)
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the loss summed over images and views."""
         z, labels = self.representations(Batch.joined(retrieved, batch))
-        if self.records_sample_losses:
-            self.sample_losses = self.objective(z.detach(), labels, "none"), labels
+        if self.sample_losses is not None:
+            self.sample_losses.append((self.objective(z.detach(), labels, "none"), labels))
         return self.objective(z, labels)
 
     def objective(self, z: Tensor, labels: Tensor, reduction: Reduction = "sum") -> Tensor:
@@ -122,57 +125,60 @@ class FixedDirections(Replay):
         return kernel(self.law, concentration, self.network.outputs)
 
     def widen(self, outputs: int) -> None:
-        """Grow the projection, and with it the dimension of the law."""
+        """Grow the projection and the dimension of the law."""
         super().widen(outputs)
         self.__dict__.pop("log_density", None)
 
-    def distance(self, taught: Tensor, learned: Tensor) -> Tensor:
-        """Return the distance of the posteriors over seen classes."""
-        return super().distance(self.decide(taught), self.decide(learned))
+    def distance(self, target: Tensor, output: Tensor) -> Tensor:
+        """Return the distillation loss of the posteriors over seen classes."""
+        return super().distance(self.class_scores(target), self.class_scores(output))
 
-    def decide(self, p: Tensor) -> Tensor:
+    def class_scores(self, outputs: Tensor) -> Tensor:
         """Return the log-density around the direction of each seen class."""
-        return self.log_density(F.normalize(p)[:, self.seen])
+        return self.log_density(F.normalize(outputs)[:, self.seen])
 
     def consolidate(self) -> None:
         """Fit the class means, or retrain a copy of the head, on everything in memory."""
         super().consolidate()
         if self.config.retrain_head:
-            head, features = self.answering_network().head, self.remembered()
-            self.retrained = retrained_head(head, features, self.objective, self.config.lr)
+            network = self.predictor
+            features = self.encoded_memory.encode(self.engine, network)
+            self.retrained = retrain_head(network.head, features, self.objective, self.config.lr)
 
     def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the scores of the retrained head, where there is one."""
+        """Return the scores of the retrained head, if there is one."""
         if (head := self.retrained) is None:
             return super().scores(x)
-        decided = self.ask(x, lambda network, some: self.decide(head(network.features(some)).cpu()))
-        return decided, self.seen
+        scores = self.evaluate(x, lambda net, x: self.class_scores(head(net.features(x)).cpu()))
+        return scores, self.seen
 
     def on_sphere(self, x: Tensor) -> Tensor:
         """Return unit-length projections of x."""
-        return self.ask(x, lambda network, some: network(some, unit=True)).cpu()
+        return self.evaluate(x, lambda network, x: network(x, unit=True)).cpu()
 
 
-def retrained_head(
+def retrain_head(
     head: nn.Module,
     features: list[tuple[Tensor, Tensor]],
     objective: Callable[[Tensor, Tensor], Tensor],
     lr: float,
 ) -> nn.Module:
-    """Return a copy of `head` trained on raw features of the memory and labels, in storage order.
+    """Return a copy of `head` trained on raw features and labels of the memory, in storage order.
 
     This evaluates the projection without Guillotine regularization. The encoder is frozen and in
     evaluation mode, so its features are computed once and not in each epoch; `objective` takes unit
     rows and labels.
     """
-    copied = deepcopy(head).requires_grad_(True)  # a teacher's is frozen
-    optimizer = torch.optim.Adam(copied.parameters(), lr=lr)
-    # Clones, because autograd refuses tensors that were made in inference mode.
-    h = torch.cat([some for some, _ in features]).clone()
+    new_head = deepcopy(head).requires_grad_(True)  # that of a teacher is frozen
+    optimizer = torch.optim.Adam(new_head.parameters(), lr=lr)
+    # Clones, because autograd refuses tensors made in inference mode.
+    h = torch.cat([batch for batch, _ in features]).clone()
     y = torch.cat([labels for _, labels in features]).clone()
     for _ in range(RETRAIN_EPOCHS):
-        for some, labels in zip(h.split(RETRAIN_BATCH), y.split(RETRAIN_BATCH), strict=True):
+        for batch, labels in zip(
+            h.split(RETRAIN_BATCH_SIZE), y.split(RETRAIN_BATCH_SIZE), strict=True
+        ):
             optimizer.zero_grad(set_to_none=True)
-            objective(F.normalize(copied(some)), labels).backward()
+            objective(F.normalize(new_head(batch)), labels).backward()
             optimizer.step()
-    return copied
+    return new_head

@@ -1,27 +1,25 @@
-"""Joint: train on everything that was seen, with epochs, the upper bound of every table.
+"""Joint: train on all images seen for several epochs, the upper bound of every table.
 
-Keep every image of the stream, whatever memory the others have. At a consolidation draw a fresh
-network and train it for some epochs on all of them: cross-entropy of raw logits over all classes,
-one view of each image. It is no online method, and it is worth its price at the end of the stream
-only. Nothing was released for it: the optimizer and its settings are ours, chosen on digits.
+Store every image of the stream, whatever the capacity of the memory. `consolidate` draws a new
+network and trains it on all of them: cross-entropy of raw logits over all classes, one view of each
+image. It is not an online method, and it is evaluated only at the end of the stream because that is
+expensive. Nothing was released for it: the optimizer and its settings are ours, chosen on digits.
 """
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from torch import Tensor
 
-from sterad.memory import Everything, Memory
-from sterad.methods.from_scratch import FromScratch, FromScratchConfig
-from sterad.methods.learner import METHODS
-from sterad.seeds import generator
-from sterad.validation import BatchSize, Count, NonNegative, Positive
+from sterad.methods.base.from_scratch import FromScratch, FromScratchConfig
+from sterad.methods.base.learner import METHODS, Cost
+from sterad.validation import ADDED, BatchSize, Count, NonNegative, Positive
 
 
 @dataclass(frozen=True)
 class JointConfig(FromScratchConfig):
-    """Our settings: SGD, whose learning rate falls on a cosine over all epochs."""
+    """Our settings: SGD with a cosine schedule over all epochs."""
 
     lr: Positive = 0.03
     """Learning rate of the first epoch."""
@@ -29,24 +27,27 @@ class JointConfig(FromScratchConfig):
     memory_batch: BatchSize = 64
     """Images in each step of the training."""
     epochs: Count = 20
+    memory_policy: str = field(default="everything", metadata=ADDED)
 
 
 @METHODS.register("joint", alias=("offline",))
 class Joint(FromScratch):
-    """Cross-entropy on everything seen, for as many epochs as it takes."""
+    """Cross-entropy on everything seen, for several epochs."""
 
     Config = JointConfig
     config: JointConfig
     final_only: ClassVar[bool] = True
 
-    def make_memory(self) -> Memory:
-        """Keep everything."""
-        return Everything(generator(self.problem.seed, "memory"))
+    @classmethod
+    def cost(cls, config: Any, batch_size: int, memory: int, samples: float) -> Cost:
+        """Return the epochs over all samples of the stream for a consolidation."""
+        keeps_all = config.memory_policy == "everything"
+        return super().cost(config, batch_size, int(samples) if keeps_all else memory, samples)
 
     def rate(self, epoch: int) -> float:
-        """Return the learning rate on a cosine that would end after the last epoch."""
+        """Return the learning rate of a cosine schedule over all epochs."""
         return self.config.lr * (1 + math.cos(math.pi * epoch / self.config.epochs)) / 2
 
     def memory_counts(self, classes: int) -> Tensor | None:
-        """Return None: what is kept does not count against any capacity."""
+        """Return None: what is stored does not count against a capacity."""
         return None

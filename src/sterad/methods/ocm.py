@@ -1,10 +1,10 @@
-"""OCM: keep all that the features say of the images, not only what the task at hand needs.
+"""OCM: maximize mutual information, so that features keep more than the current task needs.
 
 Yiduo Guo, Bing Liu, Dongyan Zhao: Online Continual Learning through Mutual Information
 Maximization. ICML 2022, https://proceedings.mlr.press/v162/guo22g.html
 
-R(x) are sixteen rotated variants of x, each a class of its own; f are unit features, u unit
-representations by a linear head; s is a random slice of f as wide as u; S = u sᵀ + u uᵀ over
+R(x) are sixteen rotated variants of x, each its own class; f are unit features, u unit
+representations of a linear head; s is a random slice of f as wide as u; S = u sᵀ + u uᵀ over
 V = [R(x); view of R(x)]. For each stream batch B:
   1. in the first task: paired_loss(S of B) + cross-entropy of a view of B;
   2. later, with M from memory: paired_loss(S of B) + alike_loss(S of M)
@@ -14,16 +14,15 @@ V = [R(x); view of R(x)]. For each stream batch B:
 At the end of a task, announced or detected, the snapshot (u⁻, and its logits) is a copy of the
 network, and old are the classes seen up to it.
 
-What differs from the released code: S has weights 1, as OCM has it (there ½); the snapshot is in
-evaluation mode and has no gradients (there it went on to gather statistics of BatchNorm); network
-and snapshot see the same view of M (there one each); on blurry streams old changes with the
-snapshot only (there with every new class); the slice may also be the last one; u is no wider than
-f; answers are among seen classes. From OCM: views are of the augmentation, M has `memory_batch`
-images.
+Differences from the released code: the terms of S have weight 1, as in OCM (there ½); the snapshot
+is in evaluation mode without gradients (there it kept updating BatchNorm statistics); network and
+snapshot see the same view of M (there one each); on blurry streams `old` changes with the snapshot
+only (there with every new class); the slice may also be the last one; u has no more dimensions than
+f; predictions are among seen classes. From OCM: the augmentation and `memory_batch`.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -33,14 +32,14 @@ from sterad.encoders import Network
 from sterad.encoders.network import to_sphere
 from sterad.errors import SteradError
 from sterad.losses.mutual_information import alike_loss, paired_loss
-from sterad.methods.boundaries import BoundaryConfig
-from sterad.methods.learner import METHODS
-from sterad.methods.problem import Problem
-from sterad.methods.replay import Replay, ReplayConfig
-from sterad.methods.teacher import Teacher
+from sterad.methods.base.boundaries import BoundaryConfig
+from sterad.methods.base.learner import FORWARD_COST, METHODS, Problem
+from sterad.methods.base.parts import Parts
+from sterad.methods.base.replay import Replay, ReplayConfig
+from sterad.methods.base.teacher import Teacher
 from sterad.seeds import generator, use_generator
 from sterad.streams import Batch
-from sterad.validation import BelowOne, Dimension, NonNegative, Positive
+from sterad.validation import BelowOne, Dimension, NonNegative, Positive, Range
 from sterad.views.geometry import FOLD, sixteenfold
 
 
@@ -52,49 +51,56 @@ class OCMConfig(BoundaryConfig, ReplayConfig):
     optimizer: Literal["adam", "sgd"] = "adam"
     weight_decay: NonNegative = 1e-4
     beta2: BelowOne = 0.99
+    views: Annotated[int, Range(1, 1)] = 1
+    """Always 1: the loss takes one random view."""
     projection: Dimension = 128
-    """Width of the representations."""
+    """Dimension of the representations."""
     temperature: Positive = 0.07
-    """What similarities are divided by."""
+    """Divisor of the similarities."""
 
 
 @METHODS.register("ocm")
 class OCM(Replay):
-    """Mutual information of features, representations and a snapshot of the last task's end."""
+    """Mutual information of features, representations and a snapshot of the last task."""
 
     Config = OCMConfig
     config: OCMConfig
-    single_view = True
 
-    def __init__(self, config: OCMConfig, problem: Problem) -> None:
-        """Start without a snapshot; refuse inputs that cannot be rotated, and empty numbers."""
+    def __init__(self, config: OCMConfig, problem: Problem, parts: Parts) -> None:
+        """Start without a snapshot; refuse inputs that cannot be rotated."""
         if len(problem.input_shape) != 3:
             shape = problem.input_shape
-            raise SteradError(f"ocm rotates images, and inputs {shape} are vectors: use er, say")
-        super().__init__(config, problem)
+            raise SteradError(f"ocm rotates images, and inputs {shape} are vectors: use er")
+        super().__init__(config, problem, parts)
         self.rng["slices"] = generator(problem.seed, "slices")
         self.snapshot: Teacher | None = None
         self.old = torch.zeros(0, dtype=torch.int64)
         """Classes seen up to the snapshot."""
 
+    @classmethod
+    def step_cost(cls, config: Any, batch_size: int, replayed: int) -> float:
+        """Return the cost of the rotated variants, their views and the snapshot's passes."""
+        rotated = 2 * FOLD * (batch_size + replayed)
+        return rotated + replayed + FORWARD_COST * (FOLD + 1) * replayed
+
     def make_network(self) -> Network:
-        """Put a second linear head, the representation, beside the classifier."""
+        """Add a second linear head, the representation."""
         network = super().make_network()
-        wide = network.encoder.features
+        features = network.encoder.features
         with use_generator(self.rng["network"]):
-            network.representation = nn.Linear(wide, min(self.config.projection, wide))
+            network.representation = nn.Linear(features, min(self.config.projection, features))
         return network
 
     def end_task(self) -> None:
-        """Take a snapshot: a teacher that never follows."""
+        """Take a snapshot: a teacher that is not updated."""
         self.snapshot, self.old = Teacher(self.network, 0.0), self.seen
 
     def retrieve(self, batch: Batch) -> Batch:
-        """Return images of the memory, none while the first task lasts."""
+        """Return images of the memory; none in the first task."""
         return self.memory.sample(0) if self.snapshot is None else super().retrieve(batch)
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
-        """Return the loss of the stream alone in the first task, and of both batches later."""
+        """Return the loss of the stream batch in the first task, and of both batches later."""
         T, kinds = self.config.temperature, self.kinds(batch).repeat(2)
         if self.snapshot is None or not len(retrieved):
             ((stream, _),) = self.similarities(batch)
@@ -102,7 +108,7 @@ class OCM(Replay):
         (stream, _), (memory, u) = self.similarities(batch, retrieved)
         information = paired_loss(stream, kinds, T)
         kinds, x = self.kinds(retrieved), self.engine.to_device(retrieved.x)
-        _, before = self.represented(self.snapshot.network, sixteenfold(x))
+        _, before = self.represent(self.snapshot.network, sixteenfold(x))
         information = information + alike_loss(memory, kinds.repeat(2), T)
         information = information + alike_loss(u[: len(before)] @ before.T, kinds, T)
         labels = self.engine.to_device(retrieved.y)
@@ -111,50 +117,50 @@ class OCM(Replay):
     def classification(self, x: Tensor, labels: Tensor, snapshot: Teacher) -> Tensor:
         """Return the cross-entropy of a view of the memory and its distance to the snapshot."""
         view = self.view(x)
-        logits, before = self.forward(view), snapshot(view)
-        self.images += len(view)
+        logits, before = self.engine.forward([view]), snapshot(view)
+        self.engine.images += len(view)
         distance = F.mse_loss(logits[:, self.old], before[:, self.old])
         return F.cross_entropy(logits, labels) + distance
 
     def kinds(self, batch: Batch) -> Tensor:
-        """Return the labels of the rotated variants: no two classes or rotations have the same."""
+        """Return the labels of the rotated variants, one per class and rotation."""
         rotation = torch.arange(FOLD).repeat_interleave(len(batch))
         return self.engine.to_device(FOLD * batch.y.repeat(FOLD) + rotation)
 
     def similarities(self, *batches: Batch) -> list[tuple[Tensor, Tensor]]:
-        """Return S and u of the variants of each batch and of a view of these, all in one pass."""
+        """Return S and u of the variants of each batch and of a view of them, all in one pass."""
         rotated = [sixteenfold(self.engine.to_device(batch.x)) for batch in batches]
-        shown = [torch.cat([x, self.view(x)]) for x in rotated]
-        f, u = self.represented(self.network, torch.cat(shown))
-        sizes = [len(x) for x in shown]
+        inputs = [torch.cat([x, self.view(x)]) for x in rotated]
+        f, u = self.represent(self.network, torch.cat(inputs))
+        sizes = [len(x) for x in inputs]
         both = zip(f.split(sizes), u.split(sizes), strict=True)
         return [(u @ self.slice_of(f, u).T + u @ u.T, u) for f, u in both]
 
-    def represented(self, network: Network, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return unit features and unit representations of images, and count those."""
-        self.images += len(x)
+    def represent(self, network: Network, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return unit features and unit representations of images."""
+        self.engine.images += len(x)
         h = network.features(self.engine.to_device(x))
         return to_sphere(h), to_sphere(network.get_submodule("representation")(h))
 
     def slice_of(self, f: Tensor, u: Tensor) -> Tensor:
-        """Return a random contiguous slice of features f that is as wide as representations u."""
+        """Return a random contiguous slice of the features f, with as many columns as u."""
         starts = f.shape[1] - u.shape[1] + 1
         (start,) = torch.randint(starts, (1,), generator=self.rng["slices"]).tolist()
         return f[:, start : start + u.shape[1]]
 
     def widen(self, outputs: int) -> None:
-        """Grow the head, also the snapshot's, so that both can be saved and loaded alike."""
+        """Grow the heads of network and snapshot."""
         super().widen(outputs)
         if self.snapshot is not None:
             self.snapshot.widen(self.network)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything, also the snapshot and what it has seen."""
-        kept = None if self.snapshot is None else self.snapshot.network.state_dict()
-        return super().state_dict() | {"snapshot": kept, "old": self.old}
+        """Return the complete state, with the snapshot and its classes."""
+        snapshot = None if self.snapshot is None else self.snapshot.network.state_dict()
+        return super().state_dict() | {"snapshot": snapshot, "old": self.old}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a state, with its snapshot."""
+        """Restore the state that `state_dict` returned."""
         super().load_state_dict(state)
         self.snapshot, self.old = None, state["old"]
         if state["snapshot"] is not None:

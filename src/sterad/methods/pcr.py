@@ -1,21 +1,21 @@
-"""PCR: proxy-based contrastive replay, whose images are compared with classes, not with images.
+"""PCR: proxy-based contrastive replay, which compares images with classes, not with images.
 
 Huiwei Lin, Baoquan Zhang, Shanshan Feng, Xutao Li, Yunming Ye: PCR: Proxy-based Contrastive Replay
 for Online Class-Incremental Continual Learning. CVPR 2023, https://arxiv.org/abs/2304.04408
 
 For each stream batch B:
-  1. retrieve M from memory, X = M ∪ B; nothing is learned while the memory is empty;
-  2. show one random view of X and X itself: n images in one forward pass;
+  1. retrieve M from memory, X = M ∪ B; no step while the memory is empty;
+  2. one random view of X and X itself: n images in one forward pass;
   3. s_ic = cos(f_i, w_c) / 0.09, f the features, w_c the proxy of class c: a row of the head;
   4. step on (1/n) Σ_i [log Σ_j exp(s_i,y_j) - s_i,y_i], j over the n images: a class counts as
-     often as it is there, and classes that are absent get no gradient;
+     often as it occurs, and absent classes get no gradient;
   5. offer B to the reservoir.
 The sum over j is Σ_c n_c exp(s_ic), n_c images of class c, so 4 is the posterior loss with the
 class frequencies of the batch as priors; only the constant log n_y is left out here.
 
-What differs from its code: 64 images are retrieved, as for every method here (its own number is
-10); answers are among the classes seen; the network is the protocol's. The optimizer is that of its
-code; to keep it at this memory batch, and to show everything in one pass, are our choices.
+Differences from its code: 64 images are retrieved, as for every method here (its own number is
+10); predictions are among the classes seen; the network is that of the run. The optimizer is that
+of its code; keeping it at this memory batch, and using one pass, are our choices.
 """
 
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from sterad.losses import posterior_loss_of_scores
-from sterad.methods.learner import METHODS
-from sterad.methods.replay import Replay, ReplayConfig
+from sterad.methods.base.learner import METHODS
+from sterad.methods.base.replay import Replay, ReplayConfig
 from sterad.streams import Batch
 from sterad.validation import BelowOne, NonNegative, Positive, Views
 
 
 @dataclass(frozen=True)
 class PCRConfig(ReplayConfig):
-    """The settings of its code, and the memory batch of this protocol."""
+    """The settings of its code, with the usual memory batch."""
 
     lr: Positive = 0.1
     momentum: BelowOne = 0.0
@@ -40,7 +40,7 @@ class PCRConfig(ReplayConfig):
     views: Views = 1
     """Random views of each image beside the image itself."""
     temperature: Positive = 0.09
-    """What cosines are divided by, in training and in answers."""
+    """Divisor of the cosines, in training and in predictions."""
 
 
 @METHODS.register("pcr")
@@ -61,11 +61,11 @@ class PCR(Replay):
         scores = cosines / self.config.temperature
         return posterior_loss_of_scores(scores, labels, classes, counts.log(), "mean")
 
-    def decide(self, p: Tensor) -> Tensor:
+    def class_scores(self, outputs: Tensor) -> Tensor:
         """Return the cosines with the proxies of the seen classes over the temperature."""
-        return super().decide(p) / self.config.temperature
+        return super().class_scores(outputs) / self.config.temperature
 
-    def distance(self, taught: Tensor, learned: Tensor) -> Tensor:
-        """Return the distance of the cosines over the temperature."""
+    def distance(self, target: Tensor, output: Tensor) -> Tensor:
+        """Return the distillation loss of the cosines over the temperature."""
         temperature = self.config.temperature
-        return super().distance(taught / temperature, learned / temperature)
+        return super().distance(target / temperature, output / temperature)

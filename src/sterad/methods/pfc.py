@@ -1,29 +1,30 @@
-"""PFC: replay with a pre-allocated fixed classifier, whose directions form a regular simplex.
+"""PFC: replay with a fixed classifier, whose directions form a regular simplex.
 
 Federico Pernici, Matteo Bruni, Claudio Baecchi, Francesco Turchini, Alberto Del Bimbo:
 Class-incremental Learning with Pre-allocated Fixed Classifiers. ICPR 2020,
 https://arxiv.org/abs/2010.08657
 
-The steps are those of ER; the network is another one:
+The steps are those of ER with another network:
   1. a pre-activation ResNet-18, then a trainable linear layer to C - 1 outputs;
   2. logits = their products with the C vertices of a regular simplex in C - 1 dimensions, which
-     never change: unit length, cosines -1/(C - 1), no bias, no temperature;
+     are not trained: unit length, cosines -1/(C - 1), no bias, no temperature;
   3. mean cross-entropy over all C classes, also those to come.
 
-C must be known beforehand: the simplex cannot grow, as one more vertex moves all others. The AAAI
-2024 code released no configuration: the step size is our choice, by studies/grid-pfc.toml.
+C must be known in advance: the simplex cannot grow, because one more vertex moves all others. The
+AAAI 2024 code released no configuration: the learning rate is our choice, by studies/grid-pfc.toml.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import nn
 
 from sterad.encoders import Network
 from sterad.encoders.heads import frozen_layer
 from sterad.errors import SteradError
+from sterad.methods.base.learner import METHODS, Problem
+from sterad.methods.base.parts import Parts
 from sterad.methods.er import ER, ERConfig
-from sterad.methods.learner import METHODS
-from sterad.methods.problem import Problem
 from sterad.sphere import regular_simplex
 from sterad.validation import BelowOne, Positive
 
@@ -32,41 +33,42 @@ PREACTIVATED = {"resnet18": "preact-resnet18"}
 
 @dataclass(frozen=True)
 class PFCConfig(ERConfig):
-    """ER's settings with the step size that a grid found, as none were released."""
+    """ER's settings with the learning rate of a grid search, as none was released."""
 
     lr: Positive = 0.1
     momentum: BelowOne = 0.0
     preactivation: bool = True
-    """Take the pre-activation ResNet-18 where the protocol says resnet18; others stay."""
+    """Use the pre-activation ResNet-18 in place of resnet18; other encoders stay."""
 
 
 @METHODS.register("pfc")
 class PFC(ER):
-    """Cross-entropy of products with fixed directions."""
+    """Cross-entropy of products with the vertices of a simplex."""
 
     Config = PFCConfig
     config: PFCConfig
 
-    def __init__(self, config: PFCConfig, problem: Problem) -> None:
-        """Choose the encoder; refuse a problem whose number of classes is open."""
+    @classmethod
+    def default_parts(cls, config: Any, problem: Problem) -> Parts:
+        """Choose the encoder; refuse a problem without a declared number of classes."""
         if problem.classes is None:
             raise SteradError(
-                "pfc needs the number of classes beforehand, as its directions cannot grow: "
-                "declare the classes, or use another method, er say"
+                "pfc needs the number of classes in advance, because its directions cannot grow: "
+                "declare the classes, or use another method such as er"
             )
         encoder = problem.encoder
         if config.preactivation:
             encoder = PREACTIVATED.get(encoder, encoder)
-        super().__init__(config, replace(problem, encoder=encoder))
+        return super().default_parts(config, replace(problem, encoder=encoder))
 
-    def first_outputs(self) -> int:
-        """Return the dimensions of the simplex: one fewer than classes, but no fewer than two."""
-        return max(2, super().first_outputs() - 1)
+    def head_outputs(self) -> int:
+        """Return the dimensions of the simplex: one fewer than classes, at least two."""
+        return max(2, super().head_outputs() - 1)
 
     def make_network(self) -> Network:
-        """Put the frozen simplex on the trainable head."""
+        """Add the fixed simplex after the trainable head."""
         network = super().make_network()
-        vertices = regular_simplex(super().first_outputs(), network.outputs)
+        vertices = regular_simplex(super().head_outputs(), network.outputs)
         network.head = nn.Sequential(network.head, frozen_layer(vertices))
         return network
 
@@ -74,5 +76,5 @@ class PFC(ER):
         """Refuse to grow."""
         raise SteradError(
             f"the fixed simplex of pfc has {self.network.outputs} directions and cannot grow to "
-            f"{outputs}: declare all classes beforehand"
+            f"{outputs}: declare all classes in advance"
         )

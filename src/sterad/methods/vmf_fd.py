@@ -1,17 +1,17 @@
-"""vMF-FD: fixed directions under the von Mises-Fisher law, see `fixed_directions`."""
+"""vMF-FD: fixed directions under the von Mises-Fisher law; see `fixed_directions`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from sterad.methods.base.learner import METHODS
 from sterad.methods.fixed_directions import FixedDirections, FixedDirectionsConfig
-from sterad.methods.learner import METHODS
-from sterad.sphere import VonMisesFisher
-from sterad.validation import Positive
+from sterad.validation import ADDED, Positive
 
 
 @dataclass(frozen=True)
 class VonMisesFisherConfig(FixedDirectionsConfig):
-    """The paper's settings with the variance that it found for this law."""
+    """The paper's settings, with its variance for this law."""
 
+    law: str = field(default="von-mises-fisher", metadata=ADDED)
     variance: Positive = 0.14
 
 
@@ -20,4 +20,3 @@ class VonMisesFisherFixedDirections(FixedDirections):
     """Fixed directions under the von Mises-Fisher law."""
 
     Config = VonMisesFisherConfig
-    law = VonMisesFisher

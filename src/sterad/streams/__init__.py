@@ -2,7 +2,6 @@
 
 from sterad.streams.batch import Batch, Boundary
 from sterad.streams.blurry import Blurry
-from sterad.streams.changes import ChangeDetector
 from sterad.streams.clear import Clear, Iid
 from sterad.streams.description import STREAMS, Arrangement, Description
 from sterad.streams.domain import Domain
@@ -19,7 +18,6 @@ __all__ = [
     "Batch",
     "Blurry",
     "Boundary",
-    "ChangeDetector",
     "Clear",
     "Description",
     "Domain",

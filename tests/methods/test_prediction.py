@@ -18,7 +18,8 @@ from sterad.engine import Execution
 from sterad.engine.engine import EVAL_BATCH_SIZE
 from sterad.engine.parallel import ParallelForward
 from sterad.evaluation.evaluate import evaluate
-from sterad.methods import METHODS, Problem, Replay
+from sterad.methods import METHODS, Problem, Replay, build_learner
+from sterad.methods.base.parts import EncodedMemory
 from sterad.streams import Batch, Clear, Stream
 from sterad.testing.method import same
 
@@ -35,7 +36,7 @@ def learner(name: str, **fields: Any) -> Replay:
     problem = Problem(
         (1, 8, 8), None, 12, width=2, seed=1, execution=Execution(memory_format="contiguous")
     )
-    made = cls(cls.Config(**({"memory_batch": 4} | fields)), problem)
+    made = build_learner(cls, cls.Config(**({"memory_batch": 4} | fields)), problem)
     assert isinstance(made, Replay)
     for step in range(3):
         made.observe(stream().batch(step))
@@ -50,7 +51,7 @@ def asked() -> Tensor:
 def plain(made: Replay) -> Iterator[Network]:
     """Lend a copy of the network that answers, as it is and with all of its layers."""
     with torch.no_grad():
-        yield copy.deepcopy(made.answering_network()).eval()
+        yield copy.deepcopy(made.predictor).eval()
 
 
 def close(ours: Tensor, theirs: Tensor) -> bool:
@@ -116,16 +117,17 @@ def replace_data(made: Replay) -> None:
 
 
 def another_network(made: Replay) -> None:
-    made.engine = made.make_engine()
+    parts = made.parts
+    made.engine = parts.engine(made.make_network(), made.problem.execution, parts.optimizer)
 
 
 CHANGES = [step, load, load_weights, grow, write_unseen, replace_data]
 
 
-@pytest.mark.parametrize("predict_with", ["nobody else", "student", "teacher", "average"])
+@pytest.mark.parametrize("predict_with", ["no teacher", "student", "teacher", "average"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_answers_follow_the_weights(change: Callable[[Replay], None], predict_with: str) -> None:
-    fields = {} if predict_with == "nobody else" else TEACHER | {"predict_with": predict_with}
+    fields = {} if predict_with == "no teacher" else TEACHER | {"predict_with": predict_with}
     made = learner("er", lr=0.1, **fields)
     check_head(made)
     before, labels = made.scores(asked())
@@ -158,8 +160,8 @@ def test_a_memory_is_encoded_once(classifier: str) -> None:
     made.consolidate()
     made.consolidate()
     assert sum(counted) == len(made.memory)
-    first = made.instant_scores(asked())
-    assert same(first, made.instant_scores(asked()))  # each of which consolidates
+    first = made.immediate_scores(asked())
+    assert same(first, made.immediate_scores(asked()))  # each of which consolidates
     assert sum(counted) == len(made.memory) + 2 * len(asked())
 
 
@@ -182,7 +184,8 @@ def test_chunks_on_threads_give_the_same_answers(classifier: str) -> None:
     made.consolidate()
     x = torch.rand(3 * EVAL_BATCH_SIZE + 7, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     alone, _ = made.scores(x)
-    made.engine.parallel, made._encoded = ParallelForward(2), None
+    made.engine.parallel = ParallelForward(2)
+    made.encoded_memory = EncodedMemory(made.memory)
     made.consolidate()
     beside, _ = made.scores(x)
     assert not beside.requires_grad
@@ -241,7 +244,7 @@ def test_evaluations_between_steps_change_no_bit_of_what_is_learned(name: str, v
         for made in (silent, evaluated):
             made.observe(stream().batch(number))
         evaluate(evaluated, stream())
-        evaluated.instant_scores(asked())
+        evaluated.immediate_scores(asked())
         assert all(module.training for module in evaluated.network.modules())
     assert same(silent.state_dict(), evaluated.state_dict())
 
@@ -280,6 +283,6 @@ def test_evaluations_in_threads_leave_the_network_in_training_mode() -> None:
     made = learner("er")
     x = torch.rand(40, *made.problem.input_shape)
     with ThreadPoolExecutor(4) as pool:
-        scores = list(pool.map(lambda _: made.instant_scores(x)[0], range(40)))
+        scores = list(pool.map(lambda _: made.immediate_scores(x)[0], range(40)))
     assert made.network.training
     assert all(torch.equal(scores[0], one) for one in scores)

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.encoders import Network, build_network
-from sterad.methods.interference import gradient_length, most_interfered
+from sterad.methods.dvc import gradient_norm, most_interfered
 
 
 def network() -> Network:
@@ -69,8 +69,8 @@ def test_both_looks_have_the_precision_of_the_network(monkeypatch: pytest.Monkey
 
     def noted(h: Tensor, z: Tensor, y: Tensor) -> Tensor:
         seen.append(h)
-        return gradient_length(h, z, y)
+        return gradient_norm(h, z, y)
 
-    monkeypatch.setattr("sterad.methods.interference.gradient_length", noted)
+    monkeypatch.setattr("sterad.methods.dvc.gradient_norm", noted)
     most_interfered(model, x, y, lr=0.0, n=3)
     assert torch.equal(*seen), "a step of no length changes nothing"

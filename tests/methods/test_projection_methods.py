@@ -4,18 +4,18 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from sterad.methods import METHODS, Problem
-from sterad.methods.contrastive import Contrastive
+from sterad.methods import METHODS, Problem, build_learner
+from sterad.methods.scr import SCR
 from sterad.streams import Batch
 
 NAMES = ["scr", "lump"]
 
 
-def learner(name: str, classes: int | None = None, **fields: object) -> Contrastive:
+def learner(name: str, classes: int | None = None, **fields: object) -> SCR:
     cls = METHODS[name]
     problem = Problem((1, 8, 8), classes, memory=30, width=2, seed=3)
-    made = cls(cls.Config(**fields), problem)
-    assert isinstance(made, Contrastive)
+    made = build_learner(cls, cls.Config(**fields), problem)
+    assert isinstance(made, SCR)
     return made
 
 
@@ -45,7 +45,7 @@ def test_an_instant_answer_is_the_nearest_mean_of_the_memory_as_it_is(name: str)
     made, x = learner(name), images(6)
     for step in range(3):
         made.observe(Batch(images(6, seed=step), torch.tensor([0, 1, 2, 0, 1, 2])))
-    scores, labels = made.instant_scores(x)
+    scores, labels = made.immediate_scores(x)
     made.consolidate()
     expected, columns = made.scores(x)
     assert torch.equal(scores, expected)

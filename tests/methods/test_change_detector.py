@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sterad.errors import SteradError
-from sterad.streams import ChangeDetector
+from sterad.methods.base.boundaries import ChangeDetector
 from sterad.streams.blurry import half_normal_order
 from sterad.streams.tasks import label_order, split_order, task_order
 

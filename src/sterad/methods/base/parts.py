@@ -1,0 +1,140 @@
+"""The parts of a replay method: objects that are passed in, and the optimizers known by name."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+
+from sterad.classifiers import CLASSIFIERS, Classifier
+from sterad.encoders import Encoder, Network
+from sterad.encoders.network import make_encoder
+from sterad.engine import Engine
+from sterad.engine.engine import MakeOptimizer
+from sterad.errors import SteradError
+from sterad.memory import MEMORIES, Memory
+from sterad.methods.base.learner import Problem
+from sterad.seeds import generator
+from sterad.validation import BelowOne, NonNegative, Positive
+from sterad.views import AUGMENTATIONS
+from sterad.views.augmentations import Augmentation
+
+FUSED_DEVICES = ("cpu", "cuda")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a replay method works with; `Replay.default_parts` makes them from names."""
+
+    encoder: Callable[[], Encoder]
+    """Makes a new encoder, whose initial weights come from torch's generator."""
+    optimizer: MakeOptimizer
+    """Makes an optimizer of trainable weights."""
+    memory: Memory
+    augmentation: Augmentation
+    classifier: type[Classifier] | None
+    """Fitted to features of the memory for predictions; None: the head predicts."""
+    engine: Callable[..., Engine] = Engine
+    """Makes the engine that computes the network; called as `Engine` is."""
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """Optimizer and learning rate."""
+
+    lr: Positive = 0.01
+    """Learning rate."""
+    optimizer: Literal["adam", "sgd"] = "sgd"
+    """Adam, or stochastic gradient descent."""
+    momentum: BelowOne = 0.9
+    """Momentum of SGD; Adam's is always 0.9."""
+    beta2: BelowOne = 0.999
+    """Decay of Adam's mean of squared gradients, in [0, 1)."""
+    weight_decay: NonNegative = 0.0
+    """L2 penalty added to the gradient."""
+    clip: Positive | None = None
+    """Maximum gradient norm (default: no limit)."""
+
+
+def make_optimizer(
+    config: OptimizerConfig, parameters: Iterable[Parameter], scaled: bool = False
+) -> torch.optim.Optimizer:
+    """Return the optimizer that a config names.
+
+    scaled: whether the loss is scaled, so that steps with infinite gradients are skipped.
+    """
+    weights = list(parameters)
+    # The fused kernel keeps its step count beside the weights and needs no synchronization. On the
+    # CPU it does not skip steps with infinite scaled gradients (torch 2.13).
+    fused = not scaled and all(weight.device.type in FUSED_DEVICES for weight in weights)
+    if config.optimizer == "adam":
+        betas = (0.9, config.beta2)
+        return torch.optim.Adam(
+            weights, lr=config.lr, betas=betas, weight_decay=config.weight_decay, fused=fused
+        )
+    return torch.optim.SGD(
+        weights,
+        lr=config.lr,
+        momentum=config.momentum,
+        weight_decay=config.weight_decay,
+        fused=fused,
+    )
+
+
+def make_parts(config: Any, problem: Problem, head_classifier: str | None) -> Parts:
+    """Return the parts that the names in `config`, a ReplayConfig, and `problem` stand for.
+
+    head_classifier: the classifier's name for which nothing is fitted.
+    """
+    known = [*filter(None, [head_classifier]), *CLASSIFIERS]
+    if config.classifier not in known:
+        raise SteradError(
+            f"unknown classifier {config.classifier!r} for this method: "
+            f"known are {', '.join(known)}"
+        )
+    rng, fitted = generator(problem.seed, "memory"), config.classifier != head_classifier
+    return Parts(
+        encoder=partial(make_encoder, problem.encoder, problem.input_shape, problem.width),
+        optimizer=partial(make_optimizer, config),
+        memory=MEMORIES[config.memory_policy](problem.memory, rng),
+        augmentation=AUGMENTATIONS[config.augmentation](flip=problem.flip),
+        classifier=CLASSIFIERS[config.classifier] if fitted else None,
+    )
+
+
+class EncodedMemory:
+    """Features of everything in memory, computed again only when weights or memory change."""
+
+    def __init__(self, memory: Memory) -> None:
+        """Encode nothing yet."""
+        self.memory = memory
+        self._key = b""
+        self._pairs: list[tuple[Tensor, Tensor]] = []
+
+    def encode(self, engine: Engine, network: Network) -> list[tuple[Tensor, Tensor]]:
+        """Return raw features and labels of the memory, in batches, in storage order."""
+        if len(self.memory) == 0:
+            raise SteradError("the memory is empty: observe a batch before you evaluate")
+        with engine.evaluation(network) as folded:
+            stored = chain.from_iterable((part.x, part.y) for part in self.memory.everything())
+            key = _digest(chain(folded.parameters(), folded.buffers(), stored))
+            if key != self._key:
+                self._pairs = [
+                    (engine.in_chunks(folded.features, part.x), engine.to_device(part.y))
+                    for part in self.memory.everything()
+                ]
+                self._key = key
+        return self._pairs
+
+
+def _digest(tensors: Iterable[Tensor]) -> bytes:
+    """Return a hash of the contents, whatever the device and memory format."""
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.digest()

@@ -1,0 +1,316 @@
+"""Replay: the base of methods with a memory. `observe` is retrieve → loss → step → remember."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from sterad.classifiers import Classifier
+from sterad.encoders import Network
+from sterad.encoders.heads import make_head
+from sterad.errors import SteradError
+from sterad.methods.base.boundaries import BoundaryConfig, TaskCounter
+from sterad.methods.base.learner import (
+    FORWARD_COST,
+    Cost,
+    Learner,
+    Problem,
+    check_batch,
+    check_inputs,
+)
+from sterad.methods.base.parts import EncodedMemory, OptimizerConfig, Parts, make_parts
+from sterad.methods.base.teacher import Teacher, TeacherConfig, distillation
+from sterad.seeds import generator, use_generator
+from sterad.streams import Batch, Boundary
+from sterad.validation import ADDED, BatchSize, Count, Views
+
+
+@dataclass(frozen=True)
+class ReplayConfig(TeacherConfig, OptimizerConfig):
+    """The fields that every replay method has."""
+
+    memory_batch: BatchSize = 64
+    """Images retrieved from memory for each stream batch."""
+    memory_iterations: Count = 1
+    """Steps on each stream batch, each with newly retrieved images."""
+    augmentation: str = "full"
+    """full (crop, flip, color, gray), partial (shifted crop, flip) or none."""
+    views: Views = 1
+    """Random views of each image; with several, the raw image is used as well; 0: only that."""
+    head: str = "linear"
+    """Layers on the encoder: mlp, linear, cosine or none."""
+    classifier: str = "head"
+    """What predicts: the trained head, or a classifier that is fitted to features of the memory."""
+    memory_policy: str = field(default="reservoir", metadata=ADDED)
+    """Which images the memory keeps: see `sterad list memories`."""
+
+
+class Replay(Learner):
+    """A network, a memory and an optimizer; a method overrides one or two of the four steps."""
+
+    Config = ReplayConfig
+    config: ReplayConfig
+    trains_without_memory: ClassVar[bool] = True
+    """Whether to step on a stream batch while the memory is still empty."""
+    includes_raw: ClassVar[bool] = False
+    """Whether the raw images are used beside a single view too, not only beside several."""
+    head_classifier: ClassVar[str | None] = "head"
+    """Name of the classifier without a fit; None if the head's outputs are not classes."""
+
+    def __init__(self, config: ReplayConfig, problem: Problem, parts: Parts) -> None:
+        """Draw the network from the problem's seed; see `build_learner`."""
+        super().__init__(config, problem)
+        for option in fields(TeacherConfig):
+            value = getattr(config, option.name)
+            if config.teacher == "none" and value != option.default:
+                raise SteradError(f"{option.name}={value} without a teacher: set teacher=ema")
+        if parts.classifier is not None and not parts.memory.capacity:
+            raise SteradError(
+                f"the classifier {config.classifier!r} is fitted to the memory, which keeps "
+                f"nothing here: use {self.head_classifier!r}, or a memory"
+            )
+        self.parts, self.memory, self.augmentation = parts, parts.memory, parts.augmentation
+        self.rng = {name: generator(problem.seed, name) for name in ("network", "views")}
+        self.engine = parts.engine(self.make_network(), problem.execution, parts.optimizer)
+        self.encoded_memory = EncodedMemory(self.memory)
+        self.fitted: Classifier | None = None
+        ema = config.teacher == "ema"
+        self.teacher = Teacher(self.network, config.teacher_momentum) if ema else None
+        self.tasks: TaskCounter | None = None
+        if isinstance(config, BoundaryConfig):
+            self.tasks = TaskCounter(config, problem.announced)
+
+    @classmethod
+    def default_parts(cls, config: Any, problem: Problem) -> Parts:
+        """Return the parts that the names in `config` and `problem` stand for."""
+        return make_parts(config, problem, cls.head_classifier)
+
+    @classmethod
+    def cost(cls, config: Any, batch_size: int, memory: int, samples: float) -> Cost:
+        """Return the cost of all steps on a stream batch, and of encoding the memory."""
+        replayed = cls.replay_size(config, batch_size)
+        taught = (2 + FORWARD_COST) * (batch_size + replayed) if config.teacher != "none" else 0
+        step = (cls.step_cost(config, batch_size, replayed) + taught) * config.memory_iterations
+        encoded = 0 if config.classifier == cls.head_classifier else FORWARD_COST * memory
+        return Cost(step, encoded)
+
+    @classmethod
+    def replay_size(cls, config: Any, batch_size: int) -> int:
+        """Return the number of images retrieved for a stream batch."""
+        size: int = config.memory_batch
+        return size
+
+    @classmethod
+    def step_cost(cls, config: Any, batch_size: int, replayed: int) -> float:
+        """Return the cost of one step's loss: all views of both batches."""
+        is_single = config.views == 1 and not cls.includes_raw
+        views = 1 if is_single or config.augmentation == "none" else config.views + 1
+        return float((batch_size + replayed) * views)
+
+    @property
+    def network(self) -> Network:
+        """The network in training."""
+        return self.engine.network
+
+    @property
+    def images(self) -> int:
+        """Images passed through the network in training, all views counted."""
+        return self.engine.images
+
+    def head_outputs(self) -> int:
+        """Return the number of outputs of a new head: one per declared class."""
+        return self.problem.classes or 1
+
+    def make_network(self) -> Network:
+        """Return a new network with weights drawn from the seed."""
+        rng = self.rng["network"]
+        with use_generator(rng), torch.device(rng.device):
+            encoder = self.parts.encoder()
+            outputs = encoder.features if self.config.head == "none" else self.head_outputs()
+            head = make_head(self.config.head, encoder.features, outputs)
+        return Network(encoder, head)
+
+    def observe(self, batch: Batch) -> Tensor | None:
+        """Retrieve, then loss, then step, then remember."""
+        self.admit(batch)
+        loss = None
+        for _ in range(self.config.memory_iterations):
+            retrieved = self.retrieve(batch)
+            if self.trains_without_memory or len(retrieved):
+                loss = self.loss(retrieved, batch)
+                if self.teacher is not None:
+                    loss = loss + self._distillation_loss(self.teacher, retrieved, batch)
+                self.step(loss)
+                if self.teacher is not None:
+                    self.teacher.follow(self.network)
+        self.remember(batch)
+        return None if loss is None else loss.detach()
+
+    def retrieve(self, batch: Batch) -> Batch:
+        """Return the images replayed beside `batch`, which is not in memory yet."""
+        return self.memory.sample(self.config.memory_batch)
+
+    @abstractmethod
+    def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
+        """Return the loss of the retrieved and the stream batch."""
+
+    def step(self, loss: Tensor) -> None:
+        """Backpropagate `loss` and take an optimizer step."""
+        self.engine.drop_gradients()
+        self.engine.backward(loss)
+        self.engine.step(self.config.clip)
+
+    def remember(self, batch: Batch) -> None:
+        """Offer the raw stream batch to the memory."""
+        self.memory.update(batch)
+
+    def admit(self, batch: Batch) -> None:
+        """Check a batch, detect a new task, and widen the head for labels beyond it."""
+        check_batch(batch, self.problem)
+        if self.tasks is not None and self.tasks.detect(batch.y):
+            self.end_task()
+        if self._see(batch.y) and self.head_classifier is not None:
+            outputs = int(self.seen[-1]) + 1
+            if outputs > self.network.outputs:
+                self.widen(outputs)
+
+    def boundary(self, event: Boundary) -> None:
+        """Handle the announced end of a task."""
+        if self.tasks is not None and self.tasks.announce():
+            self.end_task()
+
+    def end_task(self) -> None:
+        """Handle the end of a task; `seen` holds the classes up to it."""
+
+    def widen(self, outputs: int) -> None:
+        """Grow the head to `outputs`; existing rows and their optimizer state stay."""
+        self.engine.widen(outputs, self.rng["network"])
+        if self.teacher is not None:
+            self.teacher.widen(self.network)
+
+    def view(self, x: Tensor) -> Tensor:
+        """Return one random view of images on the device."""
+        return self.engine.to_device(self.augmentation(x, self.rng["views"]))
+
+    def views_of(self, x: Tensor) -> list[Tensor]:
+        """Return `config.views` random views and, last, the raw images; a single view goes alone.
+
+        Inputs that the augmentation does not change, such as feature vectors, are returned once.
+        """
+        if not self.augmentation.changes(x):
+            return [x]
+        views = [self.view(x) for _ in range(self.config.views)]
+        return views if len(views) == 1 and not self.includes_raw else [*views, x]
+
+    def outputs(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return raw outputs of all views of a batch, from one pass, and their labels."""
+        x, labels = self._stack_views(batch)
+        return self.engine.forward([x]), labels
+
+    def outputs_of(self, *batches: Batch) -> list[tuple[Tensor, Tensor]]:
+        """Return `outputs` of each batch, from separate passes that may run in parallel."""
+        inputs = [self._stack_views(batch) for batch in batches]
+        outputs = self.engine.forward([x for x, _ in inputs])
+        labels = [y for _, y in inputs]
+        return list(zip(outputs.split([*map(len, labels)]), labels, strict=True))
+
+    def _stack_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        views = self.views_of(self.engine.to_device(batch.x))
+        if len(views) == 1:  # avoid copies
+            return views[0], self.engine.to_device(batch.y)
+        return torch.cat(views), self.engine.to_device(batch.y.repeat(len(views)))
+
+    def representations(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return unit-length outputs of all views, one pass per view, and their labels.
+
+        The labels stay on the CPU, where a loss can list their classes without a synchronization.
+        """
+        views = self.views_of(self.engine.to_device(batch.x))
+        return self.engine.forward(views, unit=True), batch.y.repeat(len(views))
+
+    def _distillation_loss(self, teacher: Teacher, retrieved: Batch, batch: Batch) -> Tensor:
+        """Return the mean distance to the teacher's outputs of a view, from the view and raw."""
+        parts = (retrieved, batch) if len(retrieved) else (batch,)
+        x = torch.cat([self.engine.to_device(part.x) for part in parts])
+        view = self.view(x)
+        target = teacher(view)
+        self.engine.images += len(view)
+        distances = [self.distance(target, self.engine.forward([inputs])) for inputs in (view, x)]
+        return self.config.teacher_weight * (distances[0] + distances[1]) / 2
+
+    def distance(self, target: Tensor, output: Tensor) -> Tensor:
+        """Return the distillation loss of raw outputs to the teacher's: (n, outputs) both."""
+        return distillation(target, output, self.config.teacher_temperature)
+
+    def class_scores(self, outputs: Tensor) -> Tensor:
+        """Return scores of the seen classes from raw outputs of the head: (n, outputs)."""
+        return outputs[:, self.seen]
+
+    def immediate_scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return scores of the seen classes from the head, or from a newly fitted classifier."""
+        if self.head_classifier is None:
+            self.consolidate()
+            return self.scores(x)
+        return self.evaluate(x, lambda network, x: self.class_scores(network(x).cpu())), self.seen
+
+    def evaluate(self, x: Tensor, function: Callable[[Network, Tensor], Tensor]) -> Tensor:
+        """Return `function(network, x)` of the network that predicts, in evaluation mode."""
+        check_inputs(x, self.problem)
+        return self.engine.evaluate(function, x, self.predictor)
+
+    def consolidate(self) -> None:
+        """Fit the classifier, if it needs a fit, to unit-length features of the memory."""
+        if (classifier := self.parts.classifier) is not None:
+            features = self.encoded_memory.encode(self.engine, self.predictor)
+            self.fitted = classifier.fit((F.normalize(h), y) for h, y in features)
+
+    def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return scores of the fitted classifier, or of the head."""
+        if self.parts.classifier is None:
+            return self.immediate_scores(x)
+        if (fitted := self.fitted) is None:
+            raise SteradError("no classifier is fitted yet: call consolidate() before scores()")
+        scores = self.evaluate(x, lambda net, x: fitted.scores(net.features(x, unit=True)).cpu())
+        return scores, fitted.labels.cpu()
+
+    @property
+    def predictor(self) -> Network:
+        """The network that predicts: the one in training, its teacher or their average."""
+        if self.teacher is None:
+            return self.network
+        return self.teacher.predictor(self.network, self.config.predict_with)
+
+    def memory_counts(self, classes: int) -> Tensor | None:
+        """Return the number of stored images of each class."""
+        return self.memory.class_counts(classes) if self.memory.capacity else None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return weights, optimizer, memory, teacher, tasks and the states of all generators."""
+        return (
+            super().state_dict()
+            | self.engine.state_dict()
+            | {
+                "memory": self.memory.state_dict(),
+                "rng": {name: rng.get_state() for name, rng in self.rng.items()},
+                "teacher": None if self.teacher is None else self.teacher.network.state_dict(),
+                "tasks": None if self.tasks is None else self.tasks.state_dict(),
+            }
+        )
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a state, whose head may be wider than this one's."""
+        super().load_state_dict(state)
+        if state["outputs"] > self.network.outputs:
+            self.widen(state["outputs"])
+        self.engine.load_state_dict(state)
+        self.memory.load_state_dict(state["memory"])
+        for name, rng in self.rng.items():
+            rng.set_state(state["rng"][name])
+        if self.teacher is not None:
+            self.teacher.network.load_state_dict(state["teacher"])
+        if self.tasks is not None:
+            self.tasks.load_state_dict(state["tasks"])
