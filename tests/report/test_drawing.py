@@ -9,6 +9,7 @@ from sterad.report.drawing import (
     chosen,
     draw_section,
 )
+
 from sterad.report.figures import class_proportions
 from sterad.results.grouping import lay_out
 from sterad.results.record import RunRecord

@@ -1,9 +1,9 @@
 from pathlib import Path
 
 import pytest
+from sterad.report.figure_files import slug, write_figures
 
 from sterad.errors import SteradError
-from sterad.report.figure_files import slug, write_figures
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from sterad.report.latex import MOST_ROWS, document, escape, latex
+
 from sterad.report.tables import metric_table
 from sterad.results.grouping import lay_out
 from sterad.results.record import RunRecord

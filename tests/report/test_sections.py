@@ -3,6 +3,7 @@ from collections.abc import Callable, Sequence
 
 from sterad.report.drawing import Section
 from sterad.report.sections import sections
+
 from sterad.results.grouping import lay_out
 from sterad.results.record import RunRecord
 

@@ -3,8 +3,8 @@ import dataclasses
 from collections.abc import Callable
 
 import pytest
-
 from sterad.report.spreadsheet import cells_csv, runs_csv
+
 from sterad.report.tables import metric_table
 from sterad.results.grouping import lay_out
 from sterad.results.record import RunRecord

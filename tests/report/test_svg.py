@@ -2,10 +2,11 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 
+from sterad.report.wording import shorten
+
 from sterad.report.figures import accuracy_over_time, memory_contents, sphere
 from sterad.report.style import INK, one_panel, themed
 from sterad.report.svg import inline
-from sterad.report.wording import shorten
 from sterad.results.record import RunRecord
 
 Build = Callable[..., RunRecord]

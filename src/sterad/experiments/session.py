@@ -8,9 +8,8 @@ from typing import Any
 
 from sterad.devices import synchronize
 from sterad.errors import SteradError
-from sterad.evaluation.evaluate import evaluate
-from sterad.evaluation.metrics import moments_of
-from sterad.evaluation.sphere_points import axes, sphere_points
+from sterad.evaluation.evaluate import choose_sphere_classes, evaluate, sphere_points
+from sterad.evaluation.metrics import evaluation_steps
 from sterad.experiments.loss_watch import LossWatch
 from sterad.methods import Learner
 from sterad.results.record import Moment, SphereFrame, StreamFacts
@@ -35,11 +34,13 @@ class Session:
             )
         self.learner, self.stream, self.test_then_train = learner, stream, test_then_train
         samples = [stream.samples_after(step) for step in range(1, len(stream) + 1)]
-        self.anytime_steps = frozenset(moments_of(samples, 1 if learner.final_only else anytime))
+        self.anytime_steps = frozenset(
+            evaluation_steps(samples, 1 if learner.final_only else anytime)
+        )
         self.boundary_steps = frozenset(stream.boundary_steps)
         asked = self.anytime_steps if learner.final_only else self.boundary_steps
         self.moments_planned = self.anytime_steps | asked
-        self.axes = axes(stream)
+        self.axes = choose_sphere_classes(stream)
         self.frame_steps = self._frame_steps()
         self.watch: LossWatch | None = LossWatch(stream)
         self.begin()

@@ -2,6 +2,7 @@ import dataclasses
 from collections.abc import Callable
 
 from sterad.report.figures.accuracy_matrix import draw, row_moments
+
 from sterad.results.record import RunRecord
 
 Build = Callable[..., RunRecord]

@@ -2,8 +2,8 @@ import dataclasses
 from collections.abc import Callable
 
 import numpy as np
-
 from sterad.report.figures.class_proportions import draw, task_shares, tells_tasks_apart
+
 from sterad.results.record import RunRecord, StreamFacts
 
 Build = Callable[..., RunRecord]

@@ -3,8 +3,8 @@ from collections.abc import Callable
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from sterad.report.figures.cost_accuracy import draw, front, placed
+
 from sterad.results.record import RunRecord
 
 Build = Callable[..., RunRecord]

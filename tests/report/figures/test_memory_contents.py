@@ -2,8 +2,8 @@ import dataclasses
 from collections.abc import Callable
 
 import numpy as np
-
 from sterad.report.figures.memory_contents import draw, holdings, keeps_images
+
 from sterad.results.record import RunRecord
 
 Build = Callable[..., RunRecord]

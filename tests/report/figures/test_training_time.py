@@ -2,6 +2,7 @@ import dataclasses
 from collections.abc import Callable
 
 from sterad.report.figures.training_time import draw
+
 from sterad.results.record import RunRecord
 
 Build = Callable[..., RunRecord]
