@@ -16,7 +16,7 @@ RULE = (
     "common seeds, two-sided, 5 %, Holm's correction within the column"
 )
 """The meaning of the marks; the footnote of every table."""
-SHORT_RULE = "Bold: best; underlined: second; significant at 5 % (paired t-test, Holm)."
+SHORT_RULE = "Bold: best; underlined: second (paired t-test, Holm, 5 %)."
 """The same for a terminal."""
 TOO_FEW_SEEDS = f"no other method shares {MIN_COMMON_SEEDS} seeds with the best mean"
 NO_DIFFERENCE = "no method is significantly worse than the best mean"
