@@ -82,8 +82,8 @@ def _print_missing(verdicts: Sequence[Verdict], others: Sequence[OtherProtocol],
         what = " and ".join(f"{count} {kind}{'s' * (count > 1)}" for kind, count in counts.items())
         print(f"{source}, {what} not run: {command}")
     for other in others:
-        differences = ", ".join(other.differences)
-        print(f"another protocol, {other.runs} runs on {other.setting}: {differences}")
+        count = f"{other.runs} run{'s' * (other.runs > 1)}"
+        print(f"another protocol, {count} on {other.setting}: {', '.join(other.differences)}")
 
 
 def _write_markdown(file: Path, part: str) -> None:
