@@ -53,7 +53,7 @@ def test_the_page_compares_with_the_paper_only_on_request(make: Make) -> None:
     page = render(compose(runs, paper=True))
     assert 'id="paper"' in page
     assert 'href="#paper"' in page
-    assert "numbers: 0 hold, 2 do not hold, 232 not run" in page
+    assert "Numbers: 0 hold, 2 do not hold, 232 not run" in page
     assert "does not hold: 7.9 standard errors below the paper" in page
     assert "sterad verify" in page
     without = render(compose(runs))
