@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,9 +73,11 @@ def _accuracies(record: RunRecord) -> tuple[Floats, Floats]:
     return np.array(samples, float), np.array([by_sample[sample] for sample in samples], float)
 
 
-def common_boundaries(records: Sequence[RunRecord]) -> tuple[int, ...]:
+def common_boundaries(
+    records: Sequence[RunRecord], unit: Literal["samples", "step"] = "samples"
+) -> tuple[int, ...]:
     """Return the announced ends of tasks if all records have the same ones, without the last."""
-    ends = {tuple(m.samples for m in record.moments if m.boundary) for record in records}
+    ends = {tuple(getattr(m, unit) for m in record.moments if m.boundary) for record in records}
     return ends.pop()[:-1] if len(ends) == 1 else ()
 
 

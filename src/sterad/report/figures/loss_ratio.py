@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from sterad.report.figures.accuracy_over_time import common_boundaries
 from sterad.report.section import Methods, ReportFigure, Section, join_names, methods_of
 from sterad.report.style import INK, add_legend, line_style, make_figure, set_log_ticks, use_theme
 from sterad.results.grouping import Layout
@@ -61,7 +62,8 @@ def draw_loss_ratios(methods: Methods) -> "Figure":
     with use_theme():
         figure, axes = make_figure()
         axes.axhline(1, color=INK, linewidth=0.8, alpha=0.6)
-        for end in _common_boundaries([record for _, records in methods for record in records]):
+        all_records = [record for _, records in methods for record in records]
+        for end in common_boundaries(all_records, "step"):
             axes.axvline(end, color=INK, alpha=0.35, lw=0.8, ls=":")
         for index, (name, records) in enumerate(methods):
             ratios = loss_ratios(records)
@@ -70,14 +72,9 @@ def draw_loss_ratios(methods: Methods) -> "Figure":
                 axes.plot(*ratios, color=style.color, linestyle=style.dash, lw=1.5, label=name)
         axes.set_yscale("log")
         set_log_ticks(axes.yaxis, *axes.get_ylim())
-        axes.set_xlim(0, max(r.stream.steps for _, records in methods for r in records))
+        axes.set_xlim(0, max(record.stream.steps for record in all_records))
         axes.set_xlabel("stream batches")
         axes.set_ylabel("loss of new / old classes")
         axes.grid(axis="y")
         add_legend(axes)
         return figure
-
-
-def _common_boundaries(records: Sequence[RunRecord]) -> tuple[int, ...]:
-    ends = {tuple(m.step for m in record.moments if m.boundary) for record in records}
-    return ends.pop()[:-1] if len(ends) == 1 else ()
