@@ -39,7 +39,7 @@ imports: $(DEV)
 
 install: $(DEV)  ## the environment alone, with the tools of development
 
-$(READY): pyproject.toml requirements/py311.txt
+$(READY): pyproject.toml reproduction/pyproject.toml requirements/py311.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "sterad needs Python 3.11 or newer and $(PYTHON) is older: make PYTHON=python3.11"; exit 2; }
 	@# Some systems ship venv without ensurepip; their own pip then fills the environment.
@@ -48,6 +48,7 @@ $(READY): pyproject.toml requirements/py311.txt
 	    $(PYTHON) -m pip --python $(BIN)/python install pip; }
 	$(PIP) $(TORCH)
 	$(PIP) -c requirements/py311.txt -e '.[report]'
+	$(PIP) --no-deps -e reproduction
 	@touch $(READY)
 
 $(DEV): $(READY)  # the optional libraries, and what tests and checks need

@@ -19,3 +19,15 @@ def require_extra(module: str, extra: str) -> Any:
             f"{extra} is asked for and its library is not installed ({error}): "
             f"pip install 'sterad[{extra}]'"
         ) from error
+
+
+def require_reproduction(module: str) -> Any:
+    """Return a module of the package sterad-reproduction, which compares runs with the paper."""
+    try:
+        return importlib.import_module(f"sterad_reproduction.{module}")
+    except ImportError as error:
+        raise SteradError(
+            "the numbers and claims of the paper are in the package sterad-reproduction, which is "
+            "not installed: `pip install -e reproduction` in a checkout of sterad, or "
+            "`pip install 'sterad[reproduction]'`"
+        ) from error

@@ -71,5 +71,5 @@ def test_records_that_cannot_be_read_are_named_skipped_and_counted(
     damaged, newer, count = told.err.splitlines()[-3:]
     assert f"{ids[1]}/record.json is damaged" in damaged
     assert f"{ids[2]}/record.json has schema 2" in newer
-    assert count == "sterad: left out: 2 of 3 records; their files stay as they are"
+    assert count == "sterad: left out: 2 of 3 records; their files are not changed"
     assert (tmp_path / "runs" / ids[1] / "record.json").read_text() == whole[:99]

@@ -18,7 +18,11 @@ from sterad.engine.execution import Execution
 from sterad.experiments.config import RunSettings
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("reproduction/*.md")),
+]
 COMMAND = re.compile(
     r"^    (?:\.venv/bin/)?((?:sterad|make|python|pip) .*?)(?:  +#.*)?$", re.MULTILINE
 )
@@ -108,6 +112,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in ("Makefile", "pyproject.toml", "requirements", "studies", "examples", "benchmarks"):
         (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "reproduction").mkdir()
+    for name in ("pyproject.toml", "records"):
+        (tmp_path / "reproduction" / name).symlink_to(ROOT / "reproduction" / name)
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (60, 3, 32, 32), dtype=np.uint8)
     labels = np.arange(60) % 4

@@ -6,13 +6,13 @@ from sterad.evaluation import metrics
 
 A: list[list[float | None]] = [[0.9, None, None], [0.7, 0.8, None], [0.6, 0.9, 0.5]]
 
-share = st.floats(0, 1)
+accuracies = st.floats(0, 1)
 
 
 @st.composite
 def triangles(draw: st.DrawFn) -> list[list[float | None]]:
     size = draw(st.integers(2, 6))
-    return [[draw(share) if p <= q else None for p in range(size)] for q in range(size)]
+    return [[draw(accuracies) if p <= q else None for p in range(size)] for q in range(size)]
 
 
 def test_worked_example() -> None:
@@ -22,14 +22,14 @@ def test_worked_example() -> None:
     assert metrics.backward_transfer(A) == pytest.approx(((0.6 - 0.9) + (0.9 - 0.8)) / 2)
 
 
-def test_one_row_has_nothing_to_forget() -> None:
+def test_one_row_has_no_forgetting() -> None:
     assert metrics.average_forgetting([[0.5]]) is None
     assert metrics.average_forgetting_released([[0.5]]) is None
     assert metrics.backward_transfer([[0.5]]) is None
 
 
 @given(triangles())
-def test_the_two_forgettings_against_their_formulas(matrix: list[list[float | None]]) -> None:
+def test_both_definitions_of_forgetting(matrix: list[list[float | None]]) -> None:
     last = len(matrix) - 1
 
     def cell(q: int, p: int) -> float:
@@ -43,13 +43,13 @@ def test_the_two_forgettings_against_their_formulas(matrix: list[list[float | No
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=200), st.integers(1, 20))
-def test_moments_are_at_most_the_points_and_end_at_the_end(sizes: list[int], points: int) -> None:
+def test_evaluation_steps_complete_each_part_of_the_stream(sizes: list[int], points: int) -> None:
     samples = [sum(sizes[: at + 1]) for at in range(len(sizes))]
-    steps = metrics.moments_of(samples, points)
+    steps = metrics.evaluation_steps(samples, points)
     assert steps == sorted(set(steps))
     assert steps[-1] == len(sizes)
     assert len(steps) <= points
     for k in range(1, points + 1):
-        # The first step after which k of the `points` stretches have been learned is a moment.
+        # The first step that completes part k must be included.
         due = next(s for s, n in enumerate(samples, 1) if n * points >= samples[-1] * k - 1e-6)
         assert due in steps

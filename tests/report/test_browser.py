@@ -33,7 +33,7 @@ FLAGS = (
     "--remote-debugging-pipe",
 )
 FIGURES = 38
-"""Two methods on two streams, two seeds each: see the tests of the page."""
+"""Two methods on two streams, two seeds each, as in test_page."""
 DRAWN = """[...document.querySelectorAll("figure svg")].filter((svg) => {
   const box = svg.getBoundingClientRect();
   return box.width > 200 && box.height > 60 && svg.querySelectorAll("path").length > 5;
@@ -42,7 +42,7 @@ FIRST_TABLE = 'document.querySelector("#results table.sortable")'
 
 
 class Tab:
-    """A tab of a running browser, spoken to by the DevTools protocol over two pipes."""
+    """A browser tab, controlled by the DevTools protocol over two pipes."""
 
     def __init__(self, to: BinaryIO, back: BinaryIO) -> None:
         self.to, self.back = to, back
@@ -56,44 +56,44 @@ class Tab:
 
     def call(self, method: str, **values: Any) -> Any:
         number = next(self.numbers)
-        message = {"id": number, "method": method, "params": values}
+        request = {"id": number, "method": method, "params": values}
         if self.session:
-            message["sessionId"] = self.session
-        self.to.write(json.dumps(message).encode() + b"\0")
+            request["sessionId"] = self.session
+        self.to.write(json.dumps(request).encode() + b"\0")
         self.to.flush()
-        return self.wait(lambda heard: heard.get("id") == number)["result"]
+        return self.wait(lambda message: message.get("id") == number)["result"]
 
     def wait(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         while True:
-            heard = json.loads(self._message())
-            if heard.get("method") == "Network.requestWillBeSent":
-                self.requested.append(heard["params"]["request"]["url"])
-            assert "error" not in heard, heard
-            if wanted(heard):
-                return dict(heard)
+            message = json.loads(self._message())
+            if message.get("method") == "Network.requestWillBeSent":
+                self.requested.append(message["params"]["request"]["url"])
+            assert "error" not in message, message
+            if wanted(message):
+                return dict(message)
 
     def _message(self) -> bytes:
         parts = bytearray()
         while (byte := self.back.read(1)) != b"\0":
-            assert byte, "the browser has gone"
+            assert byte, "the browser has exited"
             parts += byte
         return bytes(parts)
 
     def open(self, page: Path) -> None:
         self.requested.clear()
         self.call("Page.navigate", url=page.as_uri())
-        self.wait(lambda heard: heard.get("method") == "Page.loadEventFired")
+        self.wait(lambda message: message.get("method") == "Page.loadEventFired")
 
-    def ask(self, expression: str) -> Any:
+    def evaluate(self, expression: str) -> Any:
         done = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in done, done
         return done["result"].get("value")
 
     def click(self, element: str) -> None:
-        """Press and release the mouse in the middle of what an expression finds."""
+        """Click on the center of the element of a JavaScript expression."""
         box = f"(() => {{ const e = {element}; e.scrollIntoView({{block: 'center'}});"
         box += " const b = e.getBoundingClientRect();"
-        x, y = self.ask(f"{box} return [b.x + b.width / 2, b.y + b.height / 2]; }})()")
+        x, y = self.evaluate(f"{box} return [b.x + b.width / 2, b.y + b.height / 2]; }})()")
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
@@ -112,13 +112,13 @@ class Tab:
         )
 
     def prefer(self, scheme: str) -> None:
-        wish = {"name": "prefers-color-scheme", "value": scheme}
-        self.call("Emulation.setEmulatedMedia", features=[wish])
+        preference = {"name": "prefers-color-scheme", "value": scheme}
+        self.call("Emulation.setEmulatedMedia", features=[preference])
 
 
 @pytest.fixture(scope="module")
 def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    """Start a browser, or skip; its ends of the pipes are descriptors 3 and 4."""
+    """Start a browser, or skip; its pipes are the descriptors 3 and 4."""
     browser = next(filter(None, map(shutil.which, NAMES)), None)
     if browser is None or subprocess.run([browser, "--version"], capture_output=True).returncode:
         pytest.skip(f"no browser to open the page with: none of {', '.join(NAMES)} starts here")
@@ -136,9 +136,9 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
     )
     os.close(read)
     os.close(write)
-    with os.fdopen(to, "wb") as ours, os.fdopen(back, "rb") as theirs:
+    with os.fdopen(to, "wb") as requests, os.fdopen(back, "rb") as replies:
         try:
-            yield Tab(ours, theirs)
+            yield Tab(requests, replies)
         finally:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
@@ -156,83 +156,87 @@ def page(tmp_path_factory: pytest.TempPathFactory, build_record: Build) -> Path:
 
 @pytest.fixture
 def opened(tab: Tab, page: Path) -> Tab:
-    """Return a tab with the page in it, light and wide, as on the first visit."""
+    """Return a tab with the page, with a light theme and empty local storage."""
     tab.resize(1200)
     tab.prefer("light")
     tab.open(page)
-    tab.ask("localStorage.clear()")
+    tab.evaluate("localStorage.clear()")
     tab.open(page)
     return tab
 
 
 def rows(tab: Tab, table: str = FIRST_TABLE) -> list[str]:
-    found: list[str] = tab.ask(f"[...{table}.tBodies[0].rows].map((row) => row.cells[0].innerText)")
+    found: list[str] = tab.evaluate(
+        f"[...{table}.tBodies[0].rows].map((row) => row.cells[0].innerText)"
+    )
     return found
 
 
-def test_a_click_on_a_column_sorts_by_it(opened: Tab) -> None:
+def test_a_click_on_a_head_sorts_the_column(opened: Tab) -> None:
     head = f"{FIRST_TABLE}.tHead.rows[0].cells"
     sorted_by = f"[...{head}].map((cell) => cell.getAttribute('aria-sort'))"
     assert rows(opened) == ["agd-fd", "finetune"]
-    assert set(opened.ask(sorted_by)) == {"none"}
-    opened.click(f"{head}[1].querySelector('button')")  # numbers begin with the largest
+    assert set(opened.evaluate(sorted_by)) == {"none"}
+    opened.click(f"{head}[1].querySelector('button')")  # numbers: largest first
     assert rows(opened) == ["agd-fd", "finetune"]
-    assert opened.ask(sorted_by)[1] == "descending"
+    assert opened.evaluate(sorted_by)[1] == "descending"
     opened.click(f"{head}[1].querySelector('button')")
     assert rows(opened) == ["finetune", "agd-fd"]
-    assert opened.ask(sorted_by)[:3] == ["none", "ascending", "none"]
-    opened.click(f"{head}[0].querySelector('button')")  # names begin with a
+    assert opened.evaluate(sorted_by)[:3] == ["none", "ascending", "none"]
+    opened.click(f"{head}[0].querySelector('button')")  # names: alphabetically
     assert rows(opened) == ["agd-fd", "finetune"]
-    assert opened.ask(sorted_by)[:2] == ["ascending", "none"]
+    assert opened.evaluate(sorted_by)[:2] == ["ascending", "none"]
 
 
-def test_the_keyboard_sorts_too(opened: Tab) -> None:
-    opened.ask(f"{FIRST_TABLE}.querySelectorAll('thead button')[0].focus()")
+def test_the_enter_key_sorts_the_column(opened: Tab) -> None:
+    opened.evaluate(f"{FIRST_TABLE}.querySelectorAll('thead button')[0].focus()")
     opened.press("Tab", 9)
     for _ in range(2):
         opened.press("Enter", 13, "\r")
     assert rows(opened) == ["finetune", "agd-fd"]
 
 
-def test_all_runs_sort_by_their_numbers(opened: Tab) -> None:
+def test_the_table_of_runs_is_sortable(opened: Tab) -> None:
     table = 'document.getElementById("all-runs")'
     column = f"[...{table}.tBodies[0].rows].map((row) => row.cells[3].dataset.value)"
     opened.click(f"{table}.tHead.rows[0].cells[3].querySelector('button')")
-    values = [float(value) for value in opened.ask(column)]
+    values = [float(value) for value in opened.evaluate(column)]
     assert len(values) == 8
     assert values == sorted(values, reverse=True)
     absent = f"[...{table}.tBodies[0].rows].map((row) => row.cells[4].dataset.value)"
-    for _ in range(2):  # blurry runs have no forgetting: they come last either way
+    for _ in range(2):  # blurry runs have no forgetting and come last
         opened.click(f"{table}.tHead.rows[0].cells[4].querySelector('button')")
-        assert opened.ask(absent)[4:] == [""] * 4
+        assert opened.evaluate(absent)[4:] == [""] * 4
 
 
-def test_the_theme_follows_the_system_and_then_the_button(opened: Tab, page: Path) -> None:
-    look = "[getComputedStyle(document.body).backgroundColor,"
-    look += " getComputedStyle(document.querySelector('figure svg text')).fill]"
-    light = opened.ask(look)
+def test_the_theme_follows_the_system_and_the_button(opened: Tab, page: Path) -> None:
+    colors = "[getComputedStyle(document.body).backgroundColor,"
+    colors += " getComputedStyle(document.querySelector('figure svg text')).fill]"
+    light = opened.evaluate(colors)
     opened.prefer("dark")
-    dark = opened.ask(look)
+    dark = opened.evaluate(colors)
     assert light[0] != dark[0]
-    assert light[1] != dark[1]  # figures change their ink with the page
+    assert light[1] != dark[1]  # the text color of figures follows the page
     opened.click('document.getElementById("theme")')
-    assert opened.ask(look) == light
+    assert opened.evaluate(colors) == light
     opened.open(page)
-    assert opened.ask(look) == light  # the choice is kept
+    assert opened.evaluate(colors) == light  # local storage keeps the choice
     opened.click('document.getElementById("theme")')
-    assert opened.ask(look) == dark
+    assert opened.evaluate(colors) == dark
 
 
 @pytest.mark.parametrize("width", [1200, 390])
-def test_every_figure_is_drawn_at_any_width(opened: Tab, width: int) -> None:
+def test_all_figures_are_visible_at_any_width(opened: Tab, width: int) -> None:
     opened.resize(width)
-    opened.ask("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
-    assert opened.ask(DRAWN) == FIGURES
-    content, window = opened.ask("[document.documentElement.scrollWidth, innerWidth]")
-    assert content <= window == width  # wide things scroll inside their boxes
+    opened.evaluate(
+        "document.querySelectorAll('details').forEach((element) => { element.open = true; })"
+    )
+    assert opened.evaluate(DRAWN) == FIGURES
+    content, window = opened.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert content <= window == width  # wide content scrolls inside its box
 
 
-def test_nothing_but_the_file_is_asked_for(opened: Tab, page: Path) -> None:
+def test_only_the_file_is_requested(opened: Tab, page: Path) -> None:
     assert {url for url in opened.requested if not url.startswith("data:")} == {page.as_uri()}
 
 

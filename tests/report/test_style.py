@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from sterad.errors import SteradError
-from sterad.report.style import PALETTE, strokes, task_colors, themed
+from sterad.report.style import PALETTE, line_style, task_colors, use_theme
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
-SIGHT = {
-    "full": np.eye(3),
+VISION = {
+    "normal": np.eye(3),
     "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
     "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
     "tritanopia": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
@@ -29,39 +29,39 @@ def lab(rgb: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("page", ["#ffffff", "#14171c"])
-def test_colors_stand_out_on_light_and_dark(page: str) -> None:
-    ground = XYZ[1] @ linear(page)
+def test_colors_contrast_with_light_and_dark_pages(page: str) -> None:
+    background = XYZ[1] @ linear(page)
     for color in PALETTE:
-        darker, lighter = sorted((ground, XYZ[1] @ linear(color)))
+        darker, lighter = sorted((background, XYZ[1] @ linear(color)))
         assert (lighter + 0.05) / (darker + 0.05) >= 2.5, color
 
 
-@pytest.mark.parametrize("sight", SIGHT)
-def test_colors_stay_apart_for_the_color_blind(sight: str) -> None:
-    seen = {color: lab(np.array(SIGHT[sight]) @ linear(color)) for color in PALETTE}
-    for one, other in itertools.combinations(PALETTE, 2):
-        assert np.linalg.norm(seen[one] - seen[other]) > 12, (one, other)
+@pytest.mark.parametrize("vision", VISION)
+def test_colors_are_distinct_for_the_color_blind(vision: str) -> None:
+    lab_colors = {color: lab(np.array(VISION[vision]) @ linear(color)) for color in PALETTE}
+    for first, second in itertools.combinations(PALETTE, 2):
+        assert np.linalg.norm(lab_colors[first] - lab_colors[second]) > 12, (first, second)
 
 
-def test_twenty_four_methods_differ_in_more_than_one_way() -> None:
-    looks = [strokes(index) for index in range(24)]
-    assert len({(look.color, look.dash) for look in looks}) == 24
-    assert len({look.marker for look in looks[:6]}) == 6
+def test_24_methods_have_distinct_styles() -> None:
+    styles = [line_style(index) for index in range(24)]
+    assert len({(style.color, style.dash) for style in styles}) == 24
+    assert len({style.marker for style in styles[:6]}) == 6
 
 
 @pytest.mark.parametrize("count", [0, 1, 6, 7, 100])
-def test_every_task_has_its_color(count: int) -> None:
+def test_task_colors_are_distinct(count: int) -> None:
     assert len(set(task_colors(count))) == count
 
 
-def test_the_theme_leaves_nothing_behind() -> None:
+def test_the_theme_is_restored() -> None:
     before = dict(matplotlib.rcParams)
-    with themed():
+    with use_theme():
         assert matplotlib.rcParams["svg.fonttype"] == "none"
     assert dict(matplotlib.rcParams) == before
 
 
-def test_matplotlib_missing_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_matplotlib_raises_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(SteradError, match=r"pip install 'sterad\[report\]'"), themed():
+    with pytest.raises(SteradError, match=r"pip install 'sterad\[report\]'"), use_theme():
         pass

@@ -10,7 +10,7 @@ import pytest
 
 from sterad.errors import SteradError
 from sterad.report.tables import MetricTable
-from sterad.report.write import write_report
+from sterad.report.write import to_file_name, write_figures, write_report
 from sterad.results.record import RunRecord
 
 Build = Callable[..., RunRecord]
@@ -38,7 +38,7 @@ def test_page_and_tables_are_written(runs: Path) -> None:
     assert not (runs / "report-figures").exists()
 
 
-def test_same_records_same_bytes(runs: Path) -> None:
+def test_equal_records_give_equal_bytes(runs: Path) -> None:
     first = write_report(runs).read_bytes()
     assert write_report(runs, runs / "again.html").read_bytes() == first
     for ending in (".md", ".tex", "-runs.csv", "-cells.csv"):
@@ -46,7 +46,7 @@ def test_same_records_same_bytes(runs: Path) -> None:
         assert again.read_bytes() == report.read_bytes()
 
 
-def test_a_damaged_record_is_told_and_counted(
+def test_a_damaged_record_is_reported_and_counted(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (runs / "cut").mkdir()
@@ -55,40 +55,40 @@ def test_a_damaged_record_is_told_and_counted(
     assert "cut/record.json is damaged" in capsys.readouterr().err
     assert "1 record was left out" in page.read_text(encoding="utf-8")
     assert "Left out: 1" in (runs / "report.md").read_text(encoding="utf-8")
-    told: list[str] = []
-    write_report(runs, tell=told.append)
-    assert told[1:] == ["left out: 1 of 3 records; their files stay as they are"]
+    warnings: list[str] = []
+    write_report(runs, warn=warnings.append)
+    assert warnings[1:] == ["left out: 1 of 3 records; their files are not changed"]
     assert (runs / "cut" / "record.json").exists()
 
 
-def test_a_record_of_a_newer_version_is_told_and_kept(runs: Path, make_record: Build) -> None:
+def test_a_record_of_a_newer_version_is_reported_and_kept(runs: Path, make_record: Build) -> None:
     newer = json.loads(make_record("er").to_json()) | {"schema": 2}
     (runs / "newer").mkdir()
     (runs / "newer" / "record.json").write_text(json.dumps(newer))
-    told: list[str] = []
-    page = write_report(runs, tell=told.append)
-    assert "has schema 2 and this sterad reads 1: use the sterad that wrote it" in told[0]
+    warnings: list[str] = []
+    page = write_report(runs, warn=warnings.append)
+    assert "has schema 2 and this sterad reads 1: use the version that wrote it" in warnings[0]
     assert "newer/record.json has schema 2" in page.read_text(encoding="utf-8")
     assert json.loads((runs / "newer" / "record.json").read_text()) == newer
 
 
-def test_tables_can_be_shown_as_well(runs: Path) -> None:
-    shown: list[MetricTable] = []
-    write_report(runs, show=shown.append)
-    assert [table.metric for table in shown] == [
+def test_tables_are_passed_to_show_table(runs: Path) -> None:
+    tables: list[MetricTable] = []
+    write_report(runs, show_table=tables.append)
+    assert [table.metric for table in tables] == [
         "final_average_accuracy",
         "average_forgetting",
         "anytime_accuracy",
     ]
 
 
-def test_figures_are_written_for_a_paper(runs: Path) -> None:
+def test_figures_are_written_as_pdf_and_png(runs: Path) -> None:
     page = write_report(runs, figures=True)
     folder = runs / "report-figures"
-    drawn = page.read_text(encoding="utf-8").count("<figure")
+    count = page.read_text(encoding="utf-8").count("<figure")
     pdfs, pngs = ({path.stem for path in folder.glob(f"*.{end}")} for end in ("pdf", "png"))
     assert pdfs == pngs
-    assert len(pdfs) == drawn
+    assert len(pdfs) == count
     listed = list(csv.DictReader((folder / "figures.csv").read_text().splitlines()))
     assert {row["file"] for row in listed} == pdfs
     assert (folder / "time-1-digits-clear.pdf").read_bytes().startswith(b"%PDF")
@@ -97,16 +97,16 @@ def test_figures_are_written_for_a_paper(runs: Path) -> None:
     assert (folder / "sphere-1-agd-fd-digits-clear-seed-0.png").read_bytes() == before
 
 
-def test_no_record_names_the_command_that_makes_one(tmp_path: Path) -> None:
+def test_an_empty_folder_raises_an_error_with_a_command(tmp_path: Path) -> None:
     with pytest.raises(SteradError, match="sterad train agd-fd --out"):
         write_report(tmp_path)
     (tmp_path / "cut").mkdir()
     (tmp_path / "cut" / "record.json").write_text("")
     with pytest.raises(SteradError, match="no finished run that can be read"):
-        write_report(tmp_path, tell=lambda sentence: None)
+        write_report(tmp_path, warn=lambda sentence: None)
 
 
-def test_the_target_is_a_page(runs: Path) -> None:
+def test_the_target_must_be_an_html_file(runs: Path) -> None:
     for target in (runs / "report.md", runs / "report"):
         with pytest.raises(SteradError, match=r"must end in \.html"):
             write_report(runs, target)
@@ -121,7 +121,7 @@ def test_without_matplotlib_nothing_is_written(runs: Path, monkeypatch: pytest.M
     assert not (runs / "report.html").exists()
 
 
-def test_torch_is_never_imported(runs: Path) -> None:
+def test_torch_is_not_imported(runs: Path) -> None:
     program = (
         "import sys; from pathlib import Path; import sterad.report.tables, sterad.report.write;"
         "assert 'matplotlib' not in sys.modules, 'matplotlib at import';"
@@ -129,10 +129,24 @@ def test_torch_is_never_imported(runs: Path) -> None:
         "assert 'torch' not in sys.modules, 'torch';"
         "assert 'matplotlib.pyplot' not in sys.modules, 'pyplot'"
     )
-    done = subprocess.run(
+    finished = subprocess.run(
         [sys.executable, "-c", program, str(runs)], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert finished.returncode == 0, finished.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("a/b: ../c", "a-b-c"), ("漢字", "figure"), ("x" * 90, "x" * 60), ("Er, seed 0", "er-seed-0")],
+)
+def test_file_names_have_only_letters_digits_and_hyphens(name: str, expected: str) -> None:
+    assert to_file_name(name) == expected
+
+
+def test_a_figure_folder_that_cannot_be_created_raises_an_error(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(SteradError, match="cannot create the folder"):
+        write_figures([], tmp_path / "taken")
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from sterad.results.grouping import Label, flatten, lay_out, varying
+from sterad.results.grouping import Label, find_varying, flatten, lay_out
 from sterad.results.record import RunRecord
 
 Build = Callable[..., RunRecord]
@@ -24,7 +24,7 @@ def texts(labels: tuple[Label, ...]) -> list[str]:
     return [label.text for label in labels]
 
 
-def test_methods_down_and_streams_across(small_record: Build) -> None:
+def test_methods_are_rows_and_streams_are_columns(small_record: Build) -> None:
     records = [
         small_record(
             config(method, stream, seed=seed), f"{method}{stream}{seed}", stream == "clear"
@@ -35,7 +35,7 @@ def test_methods_down_and_streams_across(small_record: Build) -> None:
     ]
     layout = lay_out(records)
     assert texts(layout.rows) == ["agd-fd", "finetune"]
-    assert texts(layout.columns) == ["clear", "blurry"]  # announced boundaries stand left
+    assert texts(layout.columns) == ["clear", "blurry"]  # announced boundaries come first
     assert [r.id for r in layout.cell(0, 1)] == ["agd-fdblurry2", "agd-fdblurry10"]
     assert layout.common == ("digits", "tasks 5", "memory 200")
     order = [(row.text, column.text) for row, column, _ in layout.groups()]
@@ -47,7 +47,7 @@ def test_methods_down_and_streams_across(small_record: Build) -> None:
     ]
 
 
-def test_a_field_that_varies_within_a_method_stands_in_its_row(small_record: Build) -> None:
+def test_a_varying_method_field_is_part_of_the_row(small_record: Build) -> None:
     records = [
         small_record(config(fields={"variance": 10.0, "views": 5}), "a"),
         small_record(config(fields={"variance": 2.0, "views": 5}), "b"),
@@ -58,12 +58,12 @@ def test_a_field_that_varies_within_a_method_stands_in_its_row(small_record: Bui
     assert texts(layout.columns) == ["digits, clear"]
 
 
-def test_fields_of_different_methods_are_no_difference(small_record: Build) -> None:
+def test_fields_of_different_methods_are_not_compared(small_record: Build) -> None:
     runs = [config(fields={"lr": 0.1}), config("finetune", fields={"lr": 0.2, "momentum": 0.9})]
-    assert varying([flatten(run) for run in runs]) == ("method.name",)
+    assert find_varying([flatten(run) for run in runs]) == ("method.name",)
 
 
-def test_numbers_are_ordered_by_size_and_holes_stay_empty(small_record: Build) -> None:
+def test_numbers_are_sorted_and_missing_cells_are_empty(small_record: Build) -> None:
     records = [
         small_record(config(method, memory=memory), f"{method}{memory}")
         for method, memory in (("agd-fd", 1000), ("agd-fd", 200), ("er", 200))
@@ -74,7 +74,7 @@ def test_numbers_are_ordered_by_size_and_holes_stay_empty(small_record: Build) -
     assert len(layout.cell(1, 0)) == 1
 
 
-def test_a_setting_that_follows_from_the_method_stands_in_the_row(small_record: Build) -> None:
+def test_a_setting_determined_by_the_method_is_part_of_the_row(small_record: Build) -> None:
     records = [
         small_record(config("er", memory=200), "a"),
         small_record(config("finetune", memory=None), "b"),
@@ -92,17 +92,17 @@ def test_scales_of_one_stream_are_columns(small_record: Build) -> None:
     assert texts(lay_out(records).columns) == ["clear", "blurry, scale 150", "blurry, scale 1500"]
 
 
-def test_lists_and_whole_floats_are_compared_by_value(small_record: Build) -> None:
+def test_lists_and_integral_floats_are_compared_by_value(small_record: Build) -> None:
     runs = [config(order=[1, 2], fields={"lr": 1.0}), config(order=[1, 2], fields={"lr": 1})]
     layout = lay_out(small_record(run, f"{index}") for index, run in enumerate(runs))
     assert (len(layout.rows), len(layout.columns), len(layout.cell(0, 0))) == (1, 1, 2)
 
 
-def test_a_foreign_config_is_still_laid_out(small_record: Build) -> None:
+def test_an_unknown_config_is_laid_out(small_record: Build) -> None:
     layout = lay_out([small_record({"seed": 1}, "a"), small_record({"seed": 2}, "b")])
     assert texts(layout.rows) == ["all runs"]
     assert len(layout.cell(0, 0)) == 2
 
 
-def test_no_records_no_table() -> None:
+def test_no_records_give_an_empty_layout() -> None:
     assert lay_out([]).rows == ()

@@ -24,7 +24,7 @@ def record(small_record: Callable[..., RunRecord]) -> RunRecord:
     )
 
 
-def test_what_is_written_is_read_back_equal(record: RunRecord) -> None:
+def test_json_round_trip(record: RunRecord) -> None:
     back = RunRecord.from_json(record.to_json())
     assert back == record
     assert back.to_json() == record.to_json()
@@ -33,58 +33,58 @@ def test_what_is_written_is_read_back_equal(record: RunRecord) -> None:
     assert back == RunRecord.from_json(record.to_json().encode())
 
 
-def test_a_run_without_picture_is_read_back_equal(small_record: Callable[..., RunRecord]) -> None:
+def test_json_round_trip_without_sphere(small_record: Callable[..., RunRecord]) -> None:
     assert RunRecord.from_json(small_record({}).to_json()) == small_record({})
 
 
 @pytest.mark.parametrize("number", [0.1 + 0.2, 1 / 3, 5e-324, 1.7976931348623157e308, -0.0])
-def test_numbers_survive_to_the_last_bit(record: RunRecord, number: float) -> None:
+def test_floats_are_exact(record: RunRecord, number: float) -> None:
     back = RunRecord.from_json(dataclasses.replace(record, backward_transfer=number).to_json())
     assert back.backward_transfer is not None
     assert back.backward_transfer.hex() == number.hex()
 
 
-def test_the_text_has_the_fields_of_the_plan(record: RunRecord) -> None:
+def test_the_json_has_the_documented_fields(record: RunRecord) -> None:
     raw = json.loads(record.to_json())
     assert raw["schema"] == SCHEMA
-    planned = {"config", "accuracy_matrix", "final_average_accuracy", "average_forgetting"}
-    planned |= {"anytime_accuracy", "seconds", "images_per_second", "peak_memory_bytes"}
-    assert planned | {"execution", "provenance", *METRICS} <= set(raw)
+    documented = {"config", "accuracy_matrix", "final_average_accuracy", "average_forgetting"}
+    documented |= {"anytime_accuracy", "seconds", "images_per_second", "peak_memory_bytes"}
+    assert documented | {"execution", "provenance", *METRICS} <= set(raw)
     assert raw["accuracy_matrix"][0] == [0.5, None]
 
 
-def test_metrics_are_what_equal_runs_share_and_no_cost(record: RunRecord) -> None:
+def test_metrics_do_not_include_costs(record: RunRecord) -> None:
     slower = dataclasses.replace(record, seconds=99.0, peak_memory_bytes=1, provenance={})
     assert slower.metrics() == record.metrics()
     other = dataclasses.replace(record, final_average_accuracy=math.nextafter(0.5, 1))
     assert other.metrics() != record.metrics()
 
 
-def test_what_is_not_a_number_is_never_written(record: RunRecord) -> None:
+def test_nan_is_never_written(record: RunRecord) -> None:
     with pytest.raises(ValueError, match="JSON"):
         dataclasses.replace(record, anytime_accuracy=math.nan).to_json()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", "{}", '"schema"', b"\xff\xff"])
-def test_what_is_no_record_is_named(text: str | bytes) -> None:
+def test_invalid_json_raises_an_error(text: str | bytes) -> None:
     with pytest.raises(SteradError, match=r"runs/a/record\.json is damaged .*: delete it and run"):
         RunRecord.from_json(text, "runs/a/record.json")
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-def test_a_record_cut_short_is_damaged(record: RunRecord, share: float) -> None:
+@pytest.mark.parametrize("fraction", [0.1, 0.5, 0.9])
+def test_a_truncated_record_is_damaged(record: RunRecord, fraction: float) -> None:
     text = record.to_json()
     with pytest.raises(SteradError, match="the record is damaged"):
-        RunRecord.from_json(text[: int(share * len(text))])
+        RunRecord.from_json(text[: int(fraction * len(text))])
 
 
 @pytest.mark.parametrize("schema", [SCHEMA + 1, SCHEMA - 1, "1", None])
-def test_another_schema_is_told(record: RunRecord, schema: Any) -> None:
+def test_another_schema_raises_an_error(record: RunRecord, schema: Any) -> None:
     raw = json.loads(record.to_json()) | {"schema": schema}
     with pytest.raises(SteradError) as caught:
         RunRecord.from_json(json.dumps(raw))
     assert f"has schema {schema!r} and this sterad reads {SCHEMA}" in str(caught.value)
-    assert "use the sterad that wrote it; the record stays as it is" in str(caught.value)
+    assert "use the version that wrote it; the record is not changed" in str(caught.value)
 
 
 def changed(record: RunRecord, **values: Any) -> str:
@@ -92,10 +92,10 @@ def changed(record: RunRecord, **values: Any) -> str:
 
 
 @pytest.mark.parametrize("name", ["moments", "config", "sphere", "stream", "anytime_accuracy"])
-def test_a_field_too_few_is_named(record: RunRecord, name: str) -> None:
+def test_a_missing_field_is_named(record: RunRecord, name: str) -> None:
     raw = json.loads(record.to_json())
     del raw[name]
-    with pytest.raises(SteradError, match=f"lacks a field or has one too many .*{name}.*: delete"):
+    with pytest.raises(SteradError, match=f"a field is missing or superfluous .*{name}.*: delete"):
         RunRecord.from_json(json.dumps(raw))
 
 
@@ -110,22 +110,24 @@ def test_a_field_too_few_is_named(record: RunRecord, name: str) -> None:
         {"sphere": [1]},
     ],
 )
-def test_a_foreign_record_is_refused(record: RunRecord, values: dict[str, Any]) -> None:
-    with pytest.raises(SteradError, match="lacks a field or has one too many"):
+def test_a_field_with_the_wrong_structure_raises_an_error(
+    record: RunRecord, values: dict[str, Any]
+) -> None:
+    with pytest.raises(SteradError, match="a field is missing or superfluous"):
         RunRecord.from_json(changed(record, **values))
 
 
-def test_a_record_of_a_newer_version_is_told_and_stays(record: RunRecord) -> None:
+def test_unknown_fields_are_rejected(record: RunRecord) -> None:
     with pytest.raises(SteradError) as caught:
         RunRecord.from_json(changed(record, color="red", age=3), "a/record.json")
     assert str(caught.value) == (
-        "a/record.json has fields that this sterad does not know (age, color), so a newer one "
-        "wrote it: use that one; the record stays as it is"
+        "a/record.json has unknown fields (age, color), so a newer sterad wrote it: "
+        "use that version; the record is not changed"
     )
 
 
 @pytest.mark.parametrize("name", ["images_per_step", "confusion", "losses"])
-def test_records_from_before_a_field_was_there_still_read(record: RunRecord, name: str) -> None:
+def test_older_records_without_optional_fields_are_read(record: RunRecord, name: str) -> None:
     raw = json.loads(record.to_json())
     del raw[name]
     default: Any = {"images_per_step": 0.0, "confusion": (), "losses": ()}[name]
@@ -133,12 +135,12 @@ def test_records_from_before_a_field_was_there_still_read(record: RunRecord, nam
     assert back == dataclasses.replace(record, **{name: default})
 
 
-def test_a_row_of_numbers_is_a_line_and_text_is_left_alone(record: RunRecord) -> None:
+def test_rows_of_numbers_are_one_line_and_texts_are_unchanged(record: RunRecord) -> None:
     text = dataclasses.replace(record, provenance={"note": "[ 1,  2 ] \n[\n3]"}).to_json()
     assert "[2, 3]" in text
     assert RunRecord.from_json(text).provenance == {"note": "[ 1,  2 ] \n[\n3]"}
 
 
-def test_images_of_consolidations_count_with_the_batches(record: RunRecord) -> None:
+def test_images_per_batch_include_consolidations(record: RunRecord) -> None:
     late = dataclasses.replace(record, images_per_step=0.0, consolidation_images=600)
     assert late.images_per_batch == 600 / record.stream.steps

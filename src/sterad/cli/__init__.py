@@ -10,9 +10,12 @@ from contextlib import contextmanager
 from types import FrameType
 
 from sterad.errors import SteradError
+from sterad.extras import require_reproduction
 from sterad.threads import set_wait_policy
 
-COMMANDS = ("list", "train", "study", "search", "report", "verify", "data", "stream", "bench")
+COMMANDS = ("list", "train", "study", "search", "report", "data", "stream", "bench")
+COMMAND_GROUP = "sterad.commands"
+"""Entry points of further commands: functions from arguments to an exit code."""
 USAGE = """\
 sterad: online continual learning with laws on the unit sphere
 
@@ -21,7 +24,7 @@ sterad: online continual learning with laws on the unit sphere
   sterad study FILE.toml ...   run the missing runs of a grid and print their table
   sterad search METHOD ...     the values of a method that do best, found on held-out images
   sterad report RUNS           tables and one HTML page from finished runs
-  sterad verify RUNS           every number and claim of the paper beside them
+  sterad verify RUNS           compare them with the paper (package sterad-reproduction)
   sterad data list|check|get   datasets: what there is, whether it is whole, fetch it
   sterad stream NAME ...       describe, save or draw a stream
   sterad bench                 step time of each method relative to the bare network
@@ -87,6 +90,11 @@ def _run(name: str, arguments: list[str]) -> int:
         print(importlib.import_module("importlib.metadata").version("sterad"))
         return 0
     if name not in COMMANDS:
+        metadata = importlib.import_module("importlib.metadata")
+        for entry_point in metadata.entry_points(group=COMMAND_GROUP, name=name):
+            return int(entry_point.load()(arguments))
+        if name == "verify":
+            return int(require_reproduction("verify").main(arguments))
         near = importlib.import_module("difflib").get_close_matches(name, COMMANDS, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise SteradError(f"unknown command {name!r}: {hint}known are {', '.join(COMMANDS)}")

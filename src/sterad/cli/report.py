@@ -1,43 +1,51 @@
-"""`sterad report`: from finished runs to tables and one page."""
+"""`sterad report`: write tables and one HTML page from finished runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sterad.cli.options import positional, read
-from sterad.report.tables import MetricTable, terminal
+from sterad.report.table_formats import to_terminal
+from sterad.report.tables import MetricTable
 from sterad.report.write import write_report
 
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """Print the tables of the finished runs under RUNS and write them with all figures.
+    """Print the tables of the finished runs under RUNS and write an HTML page with all figures.
 
-    Beside RUNS/report.html, one page that needs nothing else, come report.md, report.tex
-    (booktabs), report-runs.csv and report-cells.csv. The last line printed is the page's path.
+    Writes RUNS/report.html, one self-contained page, and report.md, report.tex (booktabs),
+    report-runs.csv and report-cells.csv. The last line printed is the path of the page.
     """
 
     runs: Path = positional("RUNS", Path("runs"))
-    """Folder of runs, one directory each, or of studies that have these."""
+    """Folder of runs, one directory each, or of studies that contain runs."""
     figures: bool = False
     """Also write every figure as PDF and PNG, to RUNS/report-figures."""
+    paper: bool = False
+    """Also compare the runs with the numbers and claims of the paper."""
     quiet: bool = False
-    """Print the page's path alone."""
+    """Print only the path of the page."""
 
 
-def _show(table: MetricTable) -> None:
+def _print_table(table: MetricTable) -> None:
     from rich.console import Console
 
     console = Console()
-    shown = terminal(table)
-    # A file has no edge: there a table is as wide as it is.
-    width = console.width if console.is_terminal else max(80, console.measure(shown).maximum)
-    Console(width=width).print(shown)
+    rich_table = to_terminal(table)
+    # A file has no width: print the whole table there.
+    width = console.width if console.is_terminal else max(80, console.measure(rich_table).maximum)
+    Console(width=width).print(rich_table)
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
     options: ReportOptions = read(ReportOptions, argv, "sterad report")
-    show = None if options.quiet else _show
-    print(write_report(options.runs, figures=options.figures, show=show))
+    page = write_report(
+        options.runs,
+        figures=options.figures,
+        show_table=None if options.quiet else _print_table,
+        paper=options.paper,
+    )
+    print(page)
     return 0

@@ -8,7 +8,7 @@ from sterad.atomic import write_atomically
 from sterad.cli.components import request
 from sterad.errors import SteradError
 from sterad.experiments.session import facts_of
-from sterad.report.figures import class_proportions
+from sterad.report.figures.stream_and_memory import draw_proportions
 from sterad.streams import Stream, save_order
 from sterad.validation import Seed
 
@@ -57,5 +57,5 @@ def _check_endings(wanted: StreamOptions) -> None:
 
 def _draw(stream: Stream, path: Path) -> None:
     kind = path.suffix.removeprefix(".")
-    figure = class_proportions.draw(facts_of(stream))
+    figure = draw_proportions(facts_of(stream))
     write_atomically(path, lambda file: figure.savefig(file, format=kind))

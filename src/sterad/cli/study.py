@@ -15,8 +15,8 @@ from sterad.experiments.config import earlier_versions
 from sterad.experiments.cost import estimate
 from sterad.experiments.launchers import Job, Launcher, Local, check_data
 from sterad.experiments.study import Study
-from sterad.report.tables import terminal_table
-from sterad.results.reading import left_out_in_words, read_records
+from sterad.report.table_formats import terminal_table
+from sterad.results.run_directory import describe_left_out, read_records
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def study(options: StudyOptions, execution: Execution, launcher: Launcher) -> in
     records, left_out = wanted.records(out)
     if records:
         Console().print(terminal_table(records))
-    for sentence in left_out_in_words(records, left_out):
+    for sentence in describe_left_out(records, left_out):
         print(f"sterad: {sentence}", file=sys.stderr)
     if failed:
         print(f"sterad: {failed} of {len(jobs)} runs failed; the rest is kept", file=sys.stderr)
@@ -80,7 +80,7 @@ def _announce(wanted: Study, out: Path) -> None:
         total += cost.seconds
         print(f"missing {config.id}  about {spoken(cost.seconds)} ({cost.basis})")
     print(f"{len(missing)} of {len(wanted.configs)} runs to do, about {spoken(total)} one by one")
-    for sentence in left_out_in_words(records, left_out):
+    for sentence in describe_left_out(records, left_out):
         print(f"sterad: {sentence}", file=sys.stderr)
 
 

@@ -1,1 +1,1 @@
-"""Stage 9: the accuracy matrix at boundaries and at any step; metrics as pure functions of it."""
+"""Stage 11: the accuracy matrix of a learner on a stream, and metrics as pure functions of it."""

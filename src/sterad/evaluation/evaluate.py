@@ -1,4 +1,4 @@
-"""Evaluation at one moment: every seen class, and each evaluation of the stream by itself."""
+"""Evaluate a learner: accuracy on all seen classes and on each evaluation of the stream."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.errors import SteradError
@@ -14,97 +15,138 @@ from sterad.methods.base.learner import PREDICTION_BATCH_SIZE
 from sterad.streams import Evaluation, Stream
 from sterad.streams.batch import to_unit
 
-Look = Callable[[Tensor], Tensor] | None
-Marks = npt.NDArray[np.bool_]
+Transform = Callable[[Tensor], Tensor] | None
+Mask = npt.NDArray[np.bool_]
 Labels = npt.NDArray[np.int64]
-UNASKED = -1
+NOT_PREDICTED = -1
+SPHERE_POINTS_PER_CLASS = 40
 
 
 @dataclass(frozen=True)
-class Answers:
-    """Shares of right answers at one moment."""
+class EvaluationResult:
+    """Accuracies at one step of the stream."""
 
     accuracy: float
-    """On the test images of all seen classes; on a stream of domains, as each begun domain shows
-    them."""
+    """On the test images of all seen classes; on a domain stream, under the transformation of each
+    domain that has started."""
     cells: tuple[float | None, ...]
-    """On the test images of each evaluation; None where it has not begun."""
+    """On the test images of each evaluation; None if it has not started."""
     confusion: tuple[tuple[int, ...], ...] = field(default=(), compare=False)
-    """Test images of each class (down) that were answered with each class (across)."""
+    """Counts of test images by true class (row) and predicted class (column)."""
 
 
-def evaluate(learner: Learner, stream: Stream, *, samples: int | None = None) -> Answers:
-    """Consolidate and answer each test image that counts, once under each transformation.
+def evaluate(learner: Learner, stream: Stream, *, samples: int | None = None) -> EvaluationResult:
+    """Consolidate, then predict each relevant test image once under each transformation.
 
-    samples: images of the stream learned so far. An evaluation has begun when its time has come and
-    one of its classes has been seen; without `samples` every time has come.
+    samples: stream images learned so far. An evaluation has started if `samples` has reached its
+    first image and one of its classes has been seen; without `samples` only the classes count.
     """
     learner.consolidate()
     seen = learner.seen.numpy()
     evaluations = stream.evaluations()
-    begun = [_has_begun(one, seen, samples) for one in evaluations]
-    if not any(begun):
+    started = [_has_started(evaluation, seen, samples) for evaluation in evaluations]
+    if not any(started):
         raise SteradError(
-            "no evaluation of the stream has begun: learn at least one batch before you evaluate"
+            "no evaluation of the stream has started: learn at least one batch before evaluating"
         )
-    answered = _answered(
-        learner, stream, [one for one, b in zip(evaluations, begun, strict=True) if b]
+    predictions = _predict_test_images(
+        learner,
+        stream,
+        [e for e, is_started in zip(evaluations, started, strict=True) if is_started],
     )
     truth, classes = stream.dataset.test_labels, stream.dataset.classes
-    right = {look: answers == truth for look, answers in answered.items()}
-    known = np.isin(truth, seen)
+    correct = {transform: labels == truth for transform, labels in predictions.items()}
+    is_seen = np.isin(truth, seen)
     cells = (
-        _share(right[one.transform][one.indices]) if b else None
-        for one, b in zip(evaluations, begun, strict=True)
+        _mean(correct[evaluation.transform][evaluation.indices]) if is_started else None
+        for evaluation, is_started in zip(evaluations, started, strict=True)
     )
-    counted = [right[look][(answered[look] != UNASKED) & known] for look in right]
-    confusion = np.sum([_confusion(truth, one, classes) for one in answered.values()], axis=0)
-    return Answers(
-        _share(np.concatenate(counted)), tuple(cells), tuple(map(tuple, confusion.tolist()))
+    counted = [
+        correct[transform][(labels != NOT_PREDICTED) & is_seen]
+        for transform, labels in predictions.items()
+    ]
+    confusion = np.sum([_confusion(truth, one, classes) for one in predictions.values()], axis=0)
+    return EvaluationResult(
+        _mean(np.concatenate(counted)), tuple(cells), tuple(map(tuple, confusion.tolist()))
     )
 
 
-def _has_begun(one: Evaluation, seen: npt.NDArray[np.int64], samples: int | None) -> bool:
-    in_time = samples is None or samples >= one.since
-    return in_time and bool(np.isin(one.classes, seen).any())
+def _has_started(evaluation: Evaluation, seen: Labels, samples: int | None) -> bool:
+    is_due = samples is None or samples >= evaluation.since
+    return is_due and bool(np.isin(evaluation.classes, seen).any())
 
 
-def _answered(
+def _predict_test_images(
     learner: Learner, stream: Stream, evaluations: list[Evaluation]
-) -> dict[Look, Labels]:
-    """Return, by transformation, the answer to each test image, `UNASKED` where none is wanted."""
-    data, asked, answered = stream.dataset, dict[Look, Marks](), dict[Look, Labels]()
-    for one in evaluations:
-        marks = asked.setdefault(one.transform, np.zeros(len(data.test_labels), dtype=np.bool_))
-        marks[one.indices] = True
-    for look, marks in asked.items():
-        wanted = np.flatnonzero(marks)
-        answered[look] = np.full(len(marks), UNASKED, dtype=np.int64)
-        answered[look][wanted] = predict_all(learner, data.test_images, wanted, look)
-    return answered
+) -> dict[Transform, Labels]:
+    """Return predictions of all test images by transformation, `NOT_PREDICTED` if not needed."""
+    data, needed = stream.dataset, dict[Transform, Mask]()
+    for evaluation in evaluations:
+        mask = needed.setdefault(
+            evaluation.transform, np.zeros(len(data.test_labels), dtype=np.bool_)
+        )
+        mask[evaluation.indices] = True
+    predictions = dict[Transform, Labels]()
+    for transform, mask in needed.items():
+        indices = np.flatnonzero(mask)
+        predictions[transform] = np.full(len(mask), NOT_PREDICTED, dtype=np.int64)
+        predictions[transform][indices] = predict_all(learner, data.test_images, indices, transform)
+    return predictions
 
 
-def _confusion(truth: Labels, answers: Labels, classes: int) -> Labels:
-    asked = answers != UNASKED
-    pairs = truth[asked] * classes + answers[asked]
+def _confusion(truth: Labels, predicted: Labels, classes: int) -> Labels:
+    mask = predicted != NOT_PREDICTED
+    pairs = truth[mask] * classes + predicted[mask]
     return np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
 
 
 def predict_all(
     learner: Learner,
     images: npt.NDArray[np.generic],
-    indices: npt.NDArray[np.int64],
-    transform: Look = None,
-) -> npt.NDArray[np.int64]:
-    """Return the learner's answer to each of images[indices], shown under `transform`."""
-    answers: list[Tensor] = [torch.zeros(0, dtype=torch.int64)]
+    indices: Labels,
+    transform: Transform = None,
+) -> Labels:
+    """Return the learner's predictions for images[indices] under `transform`, in batches."""
+    batches: list[Tensor] = [torch.zeros(0, dtype=torch.int64)]
     for start in range(0, len(indices), PREDICTION_BATCH_SIZE):
         x = to_unit(torch.from_numpy(images[indices[start : start + PREDICTION_BATCH_SIZE]]))
-        answers.append(learner.predict(x if transform is None else transform(x)))
-    together: npt.NDArray[np.int64] = torch.cat(answers).numpy()
-    return together
+        batches.append(learner.predict(x if transform is None else transform(x)))
+    predicted: Labels = torch.cat(batches).numpy()
+    return predicted
 
 
-def _share(right: Marks) -> float:
-    """Return the share of right answers, 0 where nothing could be asked."""
-    return float(right.mean()) if right.size else 0.0
+def _mean(correct: Mask) -> float:
+    """Return the accuracy, 0 without test images."""
+    return float(correct.mean()) if correct.size else 0.0
+
+
+def choose_sphere_classes(stream: Stream) -> tuple[int, int, int] | None:
+    """Return a class of the first, a middle and the last task; None with fewer than three classes.
+
+    Their fixed directions are the axes of the sphere in the report.
+    """
+    order = list(dict.fromkeys(label for task in stream.tasks for label in task))
+    if len(order) < 3:
+        return None
+    return order[0], order[len(order) // 2], order[-1]
+
+
+def sphere_points(
+    learner: Learner, stream: Stream, classes: tuple[int, int, int]
+) -> tuple[list[int], list[tuple[float, float, float]]] | None:
+    """Return labels and points of test images of the seen classes among `classes`.
+
+    A point is z restricted to the three directions and scaled to unit length. None if no class has
+    been seen or the learner has no features on the sphere.
+    """
+    labels = stream.dataset.test_labels
+    seen = [label for label in classes if label in learner.seen.tolist()]
+    if not seen:
+        return None
+    per_class = [np.flatnonzero(labels == label)[:SPHERE_POINTS_PER_CLASS] for label in seen]
+    indices = np.concatenate(per_class)
+    z = learner.on_sphere(to_unit(torch.from_numpy(stream.dataset.test_images[indices])))
+    if z is None:
+        return None
+    points = F.normalize(z[:, list(classes)]).to(torch.float64).round(decimals=4)
+    return labels[indices].tolist(), [tuple(row) for row in points.tolist()]

@@ -1,7 +1,7 @@
 """Metrics: pure functions of the accuracy matrix A.
 
-A[q][p] is the accuracy on evaluation p at row q (after task q, where tasks have ends); cells that
-do not exist yet are None. The worked example of every docstring is
+A[q][p] is the accuracy on evaluation p at row q (after task q, if tasks have ends); cells of
+evaluations that have not started are None. The docstrings use the example
 
 >>> A = [[0.9, None, None],
 ...      [0.7, 0.8, None],
@@ -36,7 +36,7 @@ def _earlier(matrix: Matrix, column: int) -> list[float]:
 def average_forgetting(matrix: Matrix) -> float | None:
     """Return the mean over p of max_{l<q} A[l][p] - A[q][p], q the last row (the usual definition).
 
-    Only evaluations with an earlier row count. It is negative where the last row is the best.
+    Only evaluations with an earlier row count. It is negative if the last row is the best.
 
     >>> A = [[0.9, None, None], [0.7, 0.8, None], [0.6, 0.9, 0.5]]
     >>> round(average_forgetting(A), 6)    # ((0.9 - 0.6) + (0.8 - 0.9)) / 2
@@ -70,7 +70,8 @@ def average_forgetting_released(matrix: Matrix) -> float | None:
 def backward_transfer(matrix: Matrix) -> float | None:
     """Return the mean over p of A[q][p] - A[first][p], where first is the first row that has p.
 
-    Lopez-Paz and Ranzato (2017) write it A[K-1][p] - A[p][p]; with ends of tasks the two are equal.
+    Lopez-Paz and Ranzato (2017) write it A[K-1][p] - A[p][p], which is equal if rows are ends of
+    tasks.
 
     >>> A = [[0.9, None, None], [0.7, 0.8, None], [0.6, 0.9, 0.5]]
     >>> round(backward_transfer(A), 6)    # ((0.6 - 0.9) + (0.9 - 0.8)) / 2
@@ -85,7 +86,7 @@ def backward_transfer(matrix: Matrix) -> float | None:
 
 
 def anytime_accuracy(accuracies: Sequence[float]) -> float:
-    """Return the mean of the accuracies on all seen classes at regular moments of the stream.
+    """Return the mean of the accuracies on all seen classes at evenly spaced steps.
 
     >>> round(anytime_accuracy([1.0, 0.8, 0.6]), 6)
     0.8
@@ -93,18 +94,18 @@ def anytime_accuracy(accuracies: Sequence[float]) -> float:
     return mean(accuracies)
 
 
-def moments_of(samples: Sequence[int], points: int) -> list[int]:
-    """Return the steps after which k of `points` equal parts of the stream have been learned.
+def evaluation_steps(samples: Sequence[int], points: int) -> list[int]:
+    """Return the steps that complete each of `points` equal parts of the stream.
 
-    samples: images learned after each step, ascending; the last step is always a moment.
+    samples: images learned after each step, ascending; the last step is always included.
 
-    >>> moments_of([10, 20, 30, 40, 45], points=3)    # a third is 15, two thirds are 30
+    >>> evaluation_steps([10, 20, 30, 40, 45], points=3)    # a third is 15, two thirds are 30
     [2, 3, 5]
     """
     total = samples[-1]
-    wanted = [total * k / points for k in range(1, points + 1)]
+    ends = [total * k / points for k in range(1, points + 1)]
     steps: list[int] = []
     for step, (before, after) in enumerate(pairwise([0, *samples]), start=1):
-        if any(before < point <= after for point in wanted):
+        if any(before < end <= after for end in ends):
             steps.append(step)
     return steps

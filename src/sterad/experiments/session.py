@@ -11,9 +11,8 @@ from torch import Tensor
 
 from sterad.devices import synchronize
 from sterad.errors import SteradError
-from sterad.evaluation.evaluate import evaluate
-from sterad.evaluation.metrics import moments_of
-from sterad.evaluation.sphere_points import axes, sphere_points
+from sterad.evaluation.evaluate import choose_sphere_classes, evaluate, sphere_points
+from sterad.evaluation.metrics import evaluation_steps
 from sterad.methods import Learner
 from sterad.results.record import Moment, SphereFrame, StreamFacts
 from sterad.streams import Batch, Stream
@@ -39,12 +38,14 @@ class Session:
             )
         self.learner, self.stream, self.test_then_train = learner, stream, test_then_train
         samples = [stream.samples_after(step) for step in range(1, len(stream) + 1)]
-        self.anytime_steps = frozenset(moments_of(samples, 1 if learner.final_only else anytime))
+        self.anytime_steps = frozenset(
+            evaluation_steps(samples, 1 if learner.final_only else anytime)
+        )
         self.boundary_steps = frozenset(stream.boundary_steps)
         self.evaluation_steps = self.anytime_steps
         if not learner.final_only:
             self.evaluation_steps |= self.boundary_steps
-        self.axes = axes(stream)
+        self.axes = choose_sphere_classes(stream)
         self.frame_steps = self._frame_steps()
         self.loss_recorder: LossRecorder | None = LossRecorder(stream)
         self.begin()

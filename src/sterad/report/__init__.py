@@ -1,1 +1,1 @@
-"""Stage 11: records to tables, figures and one self-contained page, without torch."""
+"""Stage 13: records to tables, figures and one self-contained HTML page, without torch."""

@@ -5,32 +5,32 @@
       ? root.dataset.theme === "dark"
       : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
-    try { localStorage.setItem("sterad-theme", root.dataset.theme); } catch (error) { /* as above */ }
+    try { localStorage.setItem("sterad-theme", root.dataset.theme); } catch (error) { /* browsers may deny local storage to a file */ }
   });
 
-  // Numbers by size and texts by the alphabet; what is absent stays at the end either way.
-  const value = (row, column) => row.cells[column].dataset.value ?? row.cells[column].textContent.trim();
-  const compare = (one, other) => {
-    const [a, b] = [Number(one), Number(other)];
-    return Number.isNaN(a) || Number.isNaN(b) ? one.localeCompare(other) : a - b;
+  // Numbers sort numerically, texts alphabetically; missing values are always last.
+  const cellValue = (row, column) => row.cells[column].dataset.value ?? row.cells[column].textContent.trim();
+  const compare = (left, right) => {
+    const [a, b] = [Number(left), Number(right)];
+    return Number.isNaN(a) || Number.isNaN(b) ? left.localeCompare(right) : a - b;
   };
   const sort = (table, column, direction) => {
     const body = table.tBodies[0];
-    const pairs = [...body.rows].map((row) => [value(row, column), row]);
+    const pairs = [...body.rows].map((row) => [cellValue(row, column), row]);
     pairs.sort(([a], [b]) => (a === "") - (b === "") || direction * compare(a, b));
     body.append(...pairs.map(([, row]) => row));
-    [...table.tHead.rows[0].cells].forEach((head, place) => {
+    [...table.tHead.rows[0].cells].forEach((head, index) => {
       const sorted = direction > 0 ? "ascending" : "descending";
-      head.setAttribute("aria-sort", place === column ? sorted : "none");
+      head.setAttribute("aria-sort", index === column ? sorted : "none");
     });
   };
   document.querySelectorAll("table.sortable thead button").forEach((button) => {
     button.addEventListener("click", () => {
       const head = button.closest("th");
-      const numbers = head.dataset.kind === "number";
-      const now = head.getAttribute("aria-sort");
-      const up = now === "none" ? !numbers : now === "descending";
-      sort(head.closest("table"), head.cellIndex, up ? 1 : -1);
+      const isNumber = head.dataset.kind === "number";
+      const current = head.getAttribute("aria-sort");
+      const ascending = current === "none" ? !isNumber : current === "descending";
+      sort(head.closest("table"), head.cellIndex, ascending ? 1 : -1);
     });
   });
 })();

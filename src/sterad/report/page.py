@@ -5,44 +5,105 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from sterad.paper.verdicts import Verdict, verdicts
-from sterad.paper.wording import RULE as VERDICT_RULE
-from sterad.paper.wording import by_how_much, protocol_of, summary
-from sterad.report.drawing import Section
-from sterad.report.sections import paper_figures, sections
-from sterad.report.tables import HEADLINE, MetricTable, metric_table, percent, title, write_rank
-from sterad.report.wording import fit
+from sterad.extras import require_reproduction
+from sterad.report.figures.accuracy_over_time import accuracy_section
+from sterad.report.figures.cost import cost_section, time_section
+from sterad.report.figures.forgetting import forgetting_section
+from sterad.report.figures.heat_maps import confusion_section, matrix_section
+from sterad.report.figures.loss_ratio import loss_section
+from sterad.report.figures.sphere import sphere_section
+from sterad.report.figures.stream_and_memory import memory_section, stream_section
+from sterad.report.figures.sweep import sweep_section
+from sterad.report.section import Section, choose_runs, seed_of
+from sterad.report.style import replace_invalid
+from sterad.report.svg import to_inline_svg
+from sterad.report.tables import (
+    MAIN_METRIC,
+    MetricTable,
+    build_table,
+    format_rank,
+    metric_title,
+    percent,
+)
 from sterad.results.comparison import RULE, SIGNIFICANCE
-from sterad.results.grouping import Layout, flatten, lay_out, spell
+from sterad.results.grouping import Layout, flatten, format_value, lay_out
 from sterad.results.record import METRICS, RunRecord
 
-SUMMARISED = (HEADLINE, "average_forgetting", "anytime_accuracy")
-MOST_DETAILED = 100
-"""With more runs than this, only these many show their whole configuration in the page."""
+TABLE_METRICS = (MAIN_METRIC, "average_forgetting", "anytime_accuracy")
+MAX_DETAILED_RUNS = 100
+"""Only this many runs show their configuration in the page."""
 Pairs = list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
+class PaperFigure:
+    """One figure of the paper, and whether these runs suffice to draw it."""
+
+    name: str
+    key: str
+    """The section that contains it."""
+    is_drawn: bool
+    needs: str
+    """The runs that it needs."""
+
+
+@dataclass(frozen=True)
+class PaperSection:
+    """Numbers and claims of the paper, compared with these runs."""
+
+    summary: str
+    rule: str
+    rows: tuple[tuple[str, ...], ...]
+    """Source, number or claim, verdict, paper, ours, protocol."""
+    figures: tuple[PaperFigure, ...]
+
+
+@dataclass(frozen=True)
 class Content:
-    """What a report says, in whatever form."""
+    """The content of a report, independent of its format."""
 
     records: Sequence[RunRecord]
     layout: Layout
     tables: tuple[MetricTable, ...]
-    """Those that hold anything."""
+    """Tables of the metrics that some run has."""
     sections: tuple[Section, ...]
-    verdicts: tuple[Verdict, ...]
-    """On every number and claim of the paper."""
     left_out: Sequence[str]
-    """Sentences on records that could not be read."""
+    """Sentences about records that could not be read."""
+    paper: PaperSection | None = None
 
 
-def compose(records: Sequence[RunRecord], left_out: Sequence[str] = ()) -> Content:
-    """Lay out, summarize and draw everything."""
+def compose(
+    records: Sequence[RunRecord], left_out: Sequence[str] = (), paper: bool = False
+) -> Content:
+    """Collect tables and sections; `paper` adds the comparison with the paper."""
     layout = lay_out(records)
-    tables = tuple(metric_table(layout, metric) for metric in SUMMARISED)
-    kept = tuple(table for table in tables if not table.empty)
-    return Content(records, layout, kept, sections(layout), verdicts(records), left_out)
+    tables = [build_table(layout, metric) for metric in TABLE_METRICS]
+    sections = build_sections(layout)
+    comparison: PaperSection | None = None
+    if paper:
+        comparison = require_reproduction("report").paper_section(records, sections)
+    shown = tuple(table for table in tables if not table.is_empty)
+    return Content(records, layout, shown, sections, left_out, comparison)
+
+
+def build_sections(layout: Layout) -> tuple[Section, ...]:
+    """Return all sections of figures in the order of the page."""
+    runs, notes = choose_runs(layout)
+    sections = (
+        accuracy_section(layout),
+        cost_section(layout),
+        time_section(layout),
+        sweep_section(layout),
+        stream_section(layout),
+        loss_section(layout),
+        forgetting_section(layout),
+        matrix_section(runs, notes),
+        confusion_section(runs, notes),
+        memory_section(runs, notes),
+        sphere_section(runs, notes),
+    )
+    total = sum(len(records) for records in layout.cells.values())
+    return tuple(section.limit_figures(total) for section in sections)
 
 
 def render(content: Content) -> str:
@@ -52,101 +113,96 @@ def render(content: Content) -> str:
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters |= {"percent": percent, "rank": write_rank, "title_of": title}
+    environment.filters |= {"percent": percent, "rank": format_rank, "metric_title": metric_title}
     folder = files("sterad.report")
     template = environment.from_string(folder.joinpath("page.html").read_text("utf-8"))
     runs = [
         (row.text, column.text, record)
-        for row, column, found in content.layout.groups()
-        for record in found
+        for row, column, records in content.layout.groups()
+        for record in records
     ]
-    return fit(
-        template.render(
-            style=folder.joinpath("page.css").read_text("utf-8"),
-            script=folder.joinpath("page.js").read_text("utf-8"),
-            subject=_subject(content.layout, len(runs)),
-            layout=content.layout,
-            left_out=content.left_out,
-            tables=content.tables,
-            significance=SIGNIFICANCE,
-            rule=f"{RULE}.",
-            sections=content.sections,
-            paper_figures=paper_figures(content.sections),
-            paper=_paper(content.verdicts),
-            summarized=SUMMARISED,
-            overview=[_overview(*run) for run in runs],
-            runs=[_run(f"{row}, {column}", record) for row, column, record in runs[:MOST_DETAILED]],
-        )
+    html = template.render(
+        style=folder.joinpath("page.css").read_text("utf-8"),
+        script=folder.joinpath("page.js").read_text("utf-8"),
+        subject=_describe_runs(content.layout, len(runs)),
+        layout=content.layout,
+        left_out=content.left_out,
+        tables=content.tables,
+        significance=SIGNIFICANCE,
+        rule=f"{RULE}.",
+        sections=[(section, _draw_figures(section)) for section in content.sections],
+        paper=content.paper,
+        table_metrics=TABLE_METRICS,
+        overview=[_overview_row(*run) for run in runs],
+        runs=[_run_details(f"{m}, {s}", record) for m, s, record in runs[:MAX_DETAILED_RUNS]],
     )
+    return replace_invalid(html)
 
 
-def _subject(layout: Layout, runs: int) -> str:
+def _draw_figures(section: Section) -> list[dict[str, Any]]:
+    drawn = []
+    for number, figure in enumerate(section.figures, 1):
+        label = f"{section.title}: {figure.name}. {figure.caption}"
+        svg = to_inline_svg(figure.draw(), f"{section.key}-{number}", label)
+        drawn.append({"svg": svg, "figure": figure, "is_first_seed": figure.is_first_seed})
+    return drawn
+
+
+def _describe_runs(layout: Layout, runs: int) -> str:
     names = list(dict.fromkeys(label.parts[0] for label in layout.rows))
     if len(names) > 4:
         names = [*names[:4], f"{len(names) - 4} more"]
-    shown = " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
-    return f"{runs} {'run' if runs == 1 else 'runs'} of {shown}"
+    joined = " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+    return f"{runs} {'run' if runs == 1 else 'runs'} of {joined}"
 
 
-def _paper(found: Sequence[Verdict]) -> dict[str, Any]:
-    """Return what the page says of the paper: the verdicts that there are runs for."""
-    judged = [one for one in found if one.outcome != "not run"]
-    return {
-        "summary": summary(found),
-        "rule": VERDICT_RULE,
-        "rows": [
-            (one.where, one.subject, by_how_much(one), one.paper, one.ours, protocol_of(one))
-            for one in judged
-        ],
-    }
-
-
-def _overview(method: str, setting: str, record: RunRecord) -> dict[str, Any]:
+def _overview_row(method: str, setting: str, record: RunRecord) -> dict[str, Any]:
     return {
         "id": record.id,
         "method": method,
         "setting": setting,
-        "seed": spell(record.config.get("seed")),
-        "metrics": [getattr(record, name) for name in SUMMARISED],
+        "seed": seed_of(record),
+        "metrics": [getattr(record, name) for name in TABLE_METRICS],
         "seconds": record.seconds,
-        "duration": duration(record.seconds),
+        "duration": format_duration(record.seconds),
         "images": record.images_per_batch,
     }
 
 
-def _run(name: str, record: RunRecord) -> dict[str, Any]:
+def _run_details(name: str, record: RunRecord) -> dict[str, Any]:
+    metrics = [(metric_title(name), percent(getattr(record, name))) for name in METRICS]
     return {
         "id": record.id,
-        "name": f"{name}, seed {spell(record.config.get('seed'))}",
+        "name": f"{name}, seed {seed_of(record)}",
         "accuracy": record.final_average_accuracy,
-        "duration": duration(record.seconds),
+        "duration": format_duration(record.seconds),
         "blocks": [
-            ("Result (%)", [(title(name), percent(getattr(record, name))) for name in METRICS]),
-            ("Cost", _cost(record)),
-            ("Configuration", _pairs(record.config)),
-            ("Execution", _pairs(record.execution)),
-            ("Provenance", _pairs(record.provenance)),
+            ("Result (%)", metrics),
+            ("Cost", _cost_pairs(record)),
+            ("Configuration", _setting_pairs(record.config)),
+            ("Execution", _setting_pairs(record.execution)),
+            ("Provenance", _setting_pairs(record.provenance)),
         ],
     }
 
 
-def _cost(record: RunRecord) -> Pairs:
+def _cost_pairs(record: RunRecord) -> Pairs:
     return [
-        ("Time", duration(record.seconds)),
+        ("Time", format_duration(record.seconds)),
         ("Images through the network", f"{record.images_per_second:,.0f} per second"),
         ("Peak memory", f"{record.peak_memory_bytes / 2**20:,.0f} MiB"),
         ("Stream", f"{record.stream.samples:,} images in {record.stream.steps:,} steps"),
     ]
 
 
-def _pairs(settings: Mapping[str, Any]) -> Pairs:
-    return [(path, spell(value)) for path, value in flatten(settings).items()]
+def _setting_pairs(settings: Mapping[str, Any]) -> Pairs:
+    return [(path, format_value(value)) for path, value in flatten(settings).items()]
 
 
-def duration(seconds: float) -> str:
-    """Write a length of time.
+def format_duration(seconds: float) -> str:
+    """Return a duration as text.
 
-    >>> duration(41.25), duration(185), duration(7260)
+    >>> format_duration(41.25), format_duration(185), format_duration(7260)
     ('41.2 s', '3 min 5 s', '2 h 1 min')
     """
     if seconds < 60:

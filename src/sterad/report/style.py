@@ -1,5 +1,6 @@
-"""How every figure looks: one ink that follows the page, colors for light and dark, no pyplot."""
+"""Style of all figures: colors for light and dark pages, axes, legends; pyplot is not used."""
 
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,7 +9,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from sterad.errors import SteradError
-from sterad.report.wording import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,33 +16,34 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK = "#010203"
-"""Stands for the color of the text around the figure; `svg.inline` replaces it."""
-# Okabe and Ito's colors without black and yellow, orange and sky a little darker: each keeps a
-# contrast of 2.5 with white and with the dark page, and any two stay apart for the color-blind.
+"""Placeholder for the text color of the page, which `svg.to_inline_svg` inserts."""
+# Okabe and Ito's colors without black and yellow, orange and sky blue a little darker: each has a
+# contrast of 2.5 with the light and the dark page, and all pairs are safe for the color-blind.
 PALETTE = ("#0072b2", "#ce5300", "#009e73", "#cc79a7", "#db9500", "#47a3e3")
 WIDTH, HEIGHT = 4.8, 2.9
-"""Inches; at this width text is legible at full size and on a phone."""
+"""Inches; at this width text is legible on a desktop and on a phone."""
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 _DASHES = ("-", "--", ":", "-.")
+_INVALID = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True)
-class Strokes:
-    """How one method is drawn in every figure."""
+class LineStyle:
+    """Color, marker and dash of one method in all figures."""
 
     color: str
     marker: str
     dash: str
 
 
-def strokes(index: int) -> Strokes:
-    """Return the strokes of the method at `index`: colors first, then dashes tell them apart."""
+def line_style(index: int) -> LineStyle:
+    """Return the style of the method at `index`: colors vary first, then dashes."""
     lap, place = divmod(index, len(PALETTE))
-    return Strokes(PALETTE[place], _MARKERS[(place + lap) % 6], _DASHES[lap % len(_DASHES)])
+    return LineStyle(PALETTE[place], _MARKERS[(place + lap) % 6], _DASHES[lap % len(_DASHES)])
 
 
 def task_colors(count: int) -> list[str]:
-    """Return a color per task: the palette for a few, a scale from early to late for many."""
+    """Return a color per task: the palette for a few, a color scale for many."""
     if count <= len(PALETTE):
         return list(PALETTE[:count])
     import matplotlib
@@ -53,23 +54,23 @@ def task_colors(count: int) -> list[str]:
 
 
 @contextmanager
-def themed() -> Iterator[None]:
-    """Set the look of what is drawn inside; outside nothing has changed."""
+def use_theme() -> Iterator[None]:
+    """Set matplotlib's parameters inside the context and restore them afterwards."""
     try:
         import matplotlib
     except ImportError as error:
         raise SteradError(
             "figures need matplotlib, which is not installed: pip install 'sterad[report]'"
         ) from error
-    # The user's own matplotlibrc must not change the page: records alone decide its bytes.
-    plain = {k: v for k, v in matplotlib.rcParamsDefault.items() if not k.startswith("backend")}
-    with matplotlib.rc_context({**plain, **_LOOK}), warnings.catch_warnings():
-        # A class name may hold signs that matplotlib's own font lacks; the browser has them.
+    # The user's matplotlibrc must not change the page: equal records give equal bytes.
+    defaults = {k: v for k, v in matplotlib.rcParamsDefault.items() if not k.startswith("backend")}
+    with matplotlib.rc_context({**defaults, **_THEME}), warnings.catch_warnings():
+        # Class names may have characters that matplotlib's font lacks and the browser has.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
 
 
-_LOOK: dict[Any, Any] = {
+_THEME: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "sterad",
     "text.parse_math": False,
@@ -96,12 +97,12 @@ _LOOK: dict[Any, Any] = {
 }
 
 
-def one_panel(height: float = HEIGHT) -> "tuple[Figure, Axes]":
-    """Return a figure with one pair of axes and room for their labels; call inside `themed`."""
+def make_figure(height: float = HEIGHT) -> "tuple[Figure, Axes]":
+    """Return a figure with one pair of axes and room for their labels; call inside `use_theme`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, height))
-    # To the right: half of the last number below the axis, up to a hundred thousand.
+    # The right margin fits half of the last tick label, up to a hundred thousand.
     left, bottom, right, top = 0.62, 0.5, 0.3, 0.12
     axes = figure.add_axes(
         (left / WIDTH, bottom / height, 1 - (left + right) / WIDTH, 1 - (bottom + top) / height)
@@ -109,14 +110,14 @@ def one_panel(height: float = HEIGHT) -> "tuple[Figure, Axes]":
     return figure, axes
 
 
-def legend_above(axes: "Axes") -> None:
-    """Put the legend on top of the axes and make the figure taller by as much."""
+def add_legend(axes: "Axes") -> None:
+    """Add a legend above the axes and increase the height of the figure for it."""
     handles, labels = axes.get_legend_handles_labels()
     if not handles:
         return
     columns = max(1, min(6, 66 // (max(map(len, labels)) + 6)))
-    lines = -(-len(handles) // columns)
-    heighten(axes, 0.17 * lines + 0.06)
+    rows = -(-len(handles) // columns)
+    add_height(axes, 0.17 * rows + 0.06)
     axes.legend(
         handles,
         [shorten(label, 60) for label in labels],
@@ -131,38 +132,38 @@ def legend_above(axes: "Axes") -> None:
     )
 
 
-def heighten(axes: "Axes", extra: float) -> None:
+def add_height(axes: "Axes", extra: float) -> None:
     """Add `extra` inches above the axes."""
     figure = axes.figure.get_figure(root=True)
     if figure is None:
         return
     width, height = figure.get_size_inches()
     box = axes.get_position()
-    figure.set_size_inches(width, height + extra)
-    grown = height + extra
-    axes.set_position((box.x0, box.y0 * height / grown, box.width, box.height * height / grown))
+    total = height + extra
+    figure.set_size_inches(width, total)
+    axes.set_position((box.x0, box.y0 * height / total, box.width, box.height * height / total))
 
 
-def stream_axis(axes: "Axes", samples: int) -> None:
-    """Let x count the images of the stream."""
+def set_stream_axis(axes: "Axes", samples: int) -> None:
+    """Make x the number of stream images."""
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
     axes.set_xlim(0, max(samples, 1))
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.set_xlabel("images of the stream")
+    axes.set_xlabel("stream images")
 
 
-def log_axis(axes: "Axes", values: Sequence[float], ticks_at_values: bool = True) -> None:
-    """Let x be logarithmic if `values` are above 0 and far apart, with plain numbers at its ticks.
+def set_log_axis(axes: "Axes", values: Sequence[float], ticks_at_values: bool = True) -> None:
+    """Make x logarithmic if `values` are positive and range over a factor of 4 or more.
 
-    A handful of values, if they are round, can be the ticks themselves.
+    ticks_at_values: use the values as ticks if there are at most 8 and their labels do not overlap.
     """
     low, high = min(values), max(values)
     if low <= 0 or high < 4 * low:
         return
     axes.set_xscale("log")
-    log_ticks(axes.xaxis, low, high)
+    set_log_ticks(axes.xaxis, low, high)
     if (
         ticks_at_values
         and len(values) <= 8
@@ -171,11 +172,41 @@ def log_axis(axes: "Axes", values: Sequence[float], ticks_at_values: bool = True
         axes.set_xticks(values, [f"{value:.3g}" for value in values])
 
 
-def log_ticks(axis: "Axis", low: float, high: float) -> None:
-    """Put plain numbers at the ticks of a logarithmic axis from `low` to `high`."""
+def set_log_ticks(axis: "Axis", low: float, high: float) -> None:
+    """Use plain numbers as tick labels of a logarithmic axis from `low` to `high`."""
     from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
     axis.set_minor_formatter(NullFormatter())
     axis.set_minor_locator(NullLocator())
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,)))
     axis.set_major_formatter("{x:,g}")
+
+
+def replace_invalid(text: str) -> str:
+    r"""Replace characters that are invalid in XML or UTF-8.
+
+    >>> replace_invalid("a\x00b")
+    'a�b'
+    """
+    return _INVALID.sub("\ufffd", text)
+
+
+def shorten(text: str, limit: int = 18) -> str:
+    """Return a name in one line with at most `limit` characters.
+
+    >>> shorten("a very long name of a class", 12)
+    'a very long…'
+    """
+    line = " ".join(replace_invalid(text).split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def tick_labels(names: Sequence[str], width: int = 56) -> list[str]:
+    """Return names as tick labels, or numbers if the names need more than `width` characters.
+
+    >>> tick_labels(["task 1", "task 2"]), tick_labels(["a long name"] * 3, 20)
+    (['task 1', 'task 2'], ['1', '2', '3'])
+    """
+    if (max(map(len, names), default=0) + 2) * len(names) <= width:
+        return [" ".join(replace_invalid(name).split()) for name in names]
+    return [str(number) for number in range(1, len(names) + 1)]

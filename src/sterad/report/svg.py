@@ -1,12 +1,11 @@
-"""A figure as SVG for the inside of a page: its ink is the page's, its names its own."""
+"""Figures as inline SVG: text color of the page, unique ids, no global styles."""
 
 import io
 import re
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
-from sterad.report.style import INK, themed
-from sterad.report.wording import fit
+from sterad.report.style import INK, replace_invalid, use_theme
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,55 +15,55 @@ _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _GEOMETRY = ("d", "x", "y", "width", "height", "transform")
 
 
-def inline(figure: "Figure", key: str, title: str) -> str:
-    """Return `<svg>` markup for an HTML page; `key` is unique in the page, `title` is read aloud.
+def to_inline_svg(figure: "Figure", key: str, title: str) -> str:
+    """Return `<svg>` markup for an HTML page; `key` is unique in the page, `title` is its label.
 
-    Ids are dropped where nothing refers to them and begin with `key` elsewhere, so that several
-    figures share a page. Colors that were `style.INK` become `currentColor`.
+    Ids without references are removed, all others get the prefix `key`, so that one page can have
+    several figures. The color `style.INK` becomes `currentColor`.
     """
     written = io.StringIO()
-    with themed():
+    with use_theme():
         figure.savefig(
             written, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
         )
-    root = ET.fromstring(fit(written.getvalue()))
-    _leave_out_prologue(root)
-    referred = _referred(root)
+    root = ET.fromstring(replace_invalid(written.getvalue()))
+    _remove_metadata(root)
+    references = _find_references(root)
     for element in root.iter():
-        element.tag = _local(element.tag)
-        element.attrib = {_local(name): value for name, value in element.attrib.items()}
-        _own_ids(element.attrib, referred, key)
-        _page_look(element.attrib)
-        _share_style(element)
-    _dress(root, title)
+        element.tag = _local_name(element.tag)
+        element.attrib = {_local_name(name): value for name, value in element.attrib.items()}
+        _prefix_ids(element.attrib, references, key)
+        _simplify_attributes(element.attrib)
+        _hoist_style(element)
+    _set_root_attributes(root, title)
     return ET.tostring(root, encoding="unicode")
 
 
-def _local(name: str) -> str:
+def _local_name(name: str) -> str:
     return name.rpartition("}")[2]
 
 
-def _leave_out_prologue(root: ET.Element) -> None:
-    # The style element would apply to the whole page; the root's attribute says the same.
+def _remove_metadata(root: ET.Element) -> None:
+    # A style element would apply to the whole page; the root has the same style as an attribute.
     for child in list(root):
-        if _local(child.tag) == "metadata" or child.find("{*}style") is not None:
+        if _local_name(child.tag) == "metadata" or child.find("{*}style") is not None:
             root.remove(child)
 
 
-def _referred(root: ET.Element) -> set[str]:
+def _find_references(root: ET.Element) -> set[str]:
     found: set[str] = set()
     for element in root.iter():
         for name, value in element.attrib.items():
-            if _local(name) == "href" and value.startswith("#"):
+            if _local_name(name) == "href" and value.startswith("#"):
                 found.add(value[1:])
             found.update(_REFERENCE.findall(value))
     return found
 
 
-def _own_ids(attributes: dict[str, str], referred: set[str], key: str) -> None:
-    own = attributes.pop("id", None)
-    if own in referred:
-        attributes["id"] = f"{key}-{own}"
+def _prefix_ids(attributes: dict[str, str], references: set[str], key: str) -> None:
+    identifier = attributes.pop("id", None)
+    if identifier in references:
+        attributes["id"] = f"{key}-{identifier}"
     for name, value in attributes.items():
         if name == "href" and value.startswith("#"):
             attributes[name] = f"#{key}-{value[1:]}"
@@ -72,33 +71,33 @@ def _own_ids(attributes: dict[str, str], referred: set[str], key: str) -> None:
             attributes[name] = _REFERENCE.sub(rf"url(#{key}-\1)", value)
 
 
-def _page_look(attributes: dict[str, str]) -> None:
+def _simplify_attributes(attributes: dict[str, str]) -> None:
     for name in _GEOMETRY:
         if name in attributes:
-            spaced = " ".join(attributes[name].split())
-            attributes[name] = _NUMBER.sub(lambda number: f"{float(number[0]):.5g}", spaced)
+            value = " ".join(attributes[name].split())
+            attributes[name] = _NUMBER.sub(lambda number: f"{float(number[0]):.5g}", value)
     if attributes.get("transform", "").startswith("rotate(-0 "):
         del attributes["transform"]
     if "style" in attributes:
-        look = attributes["style"].replace(INK, "currentColor")
-        attributes["style"] = re.sub(r"font-family: [^;]*;? ?", "", look)
+        style = attributes["style"].replace(INK, "currentColor")
+        attributes["style"] = re.sub(r"font-family: [^;]*;? ?", "", style)
 
 
-def _share_style(element: ET.Element) -> None:
-    """Say once for a cloud of points what each of them would say."""
-    looks = {child.get("style") for child in element}
-    look = looks.pop() if len(looks) == 1 else None
-    if look and element.tag == "g" and "style" not in element.attrib and len(element) > 1:
-        element.set("style", look)
+def _hoist_style(element: ET.Element) -> None:
+    """Move a style that all children share to their group: scatter plots have many points."""
+    styles = {child.get("style") for child in element}
+    style = styles.pop() if len(styles) == 1 else None
+    if style and element.tag == "g" and "style" not in element.attrib and len(element) > 1:
+        element.set("style", style)
         for child in element:
             del child.attrib["style"]
 
 
-def _dress(root: ET.Element, title: str) -> None:
+def _set_root_attributes(root: ET.Element, title: str) -> None:
     width = float(root.attrib["width"].removesuffix("pt"))
     root.attrib = {
         "viewBox": root.attrib["viewBox"],
         "role": "img",
-        "aria-label": fit(title),
+        "aria-label": replace_invalid(title),
         "style": f"width: {width * 4 / 3:.0f}px; stroke-linejoin: round; stroke-linecap: butt",
     }

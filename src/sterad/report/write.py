@@ -1,96 +1,140 @@
-"""Records in a folder to a page, Markdown, LaTeX and CSV beside them, and figures as files."""
+"""Write a report of all runs in a folder: HTML page, Markdown, LaTeX, CSV and figure files."""
 
+import csv
+import io
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from sterad.atomic import write_atomically
 from sterad.errors import SteradError
-from sterad.report.figure_files import write_figures
-from sterad.report.latex import document
 from sterad.report.page import Content, compose, render
-from sterad.report.spreadsheet import cells_csv, runs_csv
-from sterad.report.tables import MetricTable, markdown
-from sterad.report.wording import fit
-from sterad.results.reading import left_out_in_words, read_records
+from sterad.report.section import ReportFigure, Section
+from sterad.report.style import replace_invalid, use_theme
+from sterad.report.table_formats import cells_csv, latex_document, runs_csv, to_markdown
+from sterad.report.tables import MetricTable
 from sterad.results.record import RunRecord
+from sterad.results.run_directory import describe_left_out, read_records
 
-MEASURE = "Mean ± sample standard deviation over n seeds, in per cent."
+CELLS_REMARK = "Mean ± sample standard deviation over n seeds, in percent."
+PNG_DPI = 200
+_FIGURE_FORMATS = {
+    # Without dates, equal figures are equal files.
+    "pdf": {"metadata": {"CreationDate": None, "Producer": None, "Creator": None}},
+    "png": {"dpi": PNG_DPI, "facecolor": "white", "metadata": {"Software": None}},
+}
 
 
-def _to_stderr(sentence: str) -> None:
+def _warn_on_stderr(sentence: str) -> None:
     print(sentence, file=sys.stderr)
-
-
-Told = Callable[[str], object]
-
-
-def records_to_report(out: Path, tell: Told = _to_stderr) -> tuple[list[RunRecord], list[str]]:
-    """Read the records of a report; `tell` gets a sentence for each that is left out."""
-    records, left_out = read_records(out)
-    for sentence in left_out_in_words(records, left_out):
-        tell(sentence)
-    if not records:
-        raise SteradError(
-            f"{str(out)!r} holds no finished run{' that can be read' if left_out else ''}: "
-            f"`sterad train agd-fd --out {out}` makes one"
-        )
-    return records, left_out
 
 
 def write_report(
     out: Path,
     target: Path | None = None,
-    tell: Told = _to_stderr,
+    warn: Callable[[str], object] = _warn_on_stderr,
     figures: bool = False,
-    show: Callable[[MetricTable], object] | None = None,
+    show_table: Callable[[MetricTable], object] | None = None,
+    paper: bool = False,
 ) -> Path:
-    """Report all runs under `out` in one page, and return where it is.
+    """Report all runs under `out` in one HTML page, and return its path.
 
-    The page is `target` or `out/report.html`; beside it stand, by its name, `.md` and `.tex` with
-    the tables, `-runs.csv` and `-cells.csv`, and, where `figures` are wanted, a folder `-figures`
-    of PDF and PNG. `tell` gets a sentence for each record that was left out, `show` each table. The
-    same records give the same bytes.
+    The page is `target` or `out/report.html`. Files beside it have the same stem: `.md` and `.tex`
+    with the tables, `-runs.csv` and `-cells.csv`; `figures` adds a folder `-figures` of PDF and PNG
+    files, `paper` a comparison with the paper to the page. `warn` receives a sentence for each
+    record that is left out, `show_table` each table. Equal records give equal bytes.
     """
     page = out / "report.html" if target is None else target
     if page.suffix != ".html" or page.is_dir():
         raise SteradError(f"cannot write the page to {str(page)!r}: its name must end in .html")
-    content = compose(*records_to_report(out, tell))
+    content = compose(*_read_finished_runs(out, warn), paper=paper)
     write_content(content, page)
     if figures:
         write_figures(content.sections, page.with_name(f"{page.stem}-figures"))
-    if show is not None:  # last, because whoever reads may leave: `| head` ends the process
+    if show_table is not None:  # last, as a closed pipe (`| head`) ends the process here
         for table in content.tables:
-            show(table)
+            show_table(table)
     return page
 
 
+def _read_finished_runs(
+    out: Path, warn: Callable[[str], object]
+) -> tuple[list[RunRecord], list[str]]:
+    records, left_out = read_records(out)
+    for sentence in describe_left_out(records, left_out):
+        warn(sentence)
+    if not records:
+        raise SteradError(
+            f"{str(out)!r} has no finished run{' that can be read' if left_out else ''}: "
+            f"`sterad train agd-fd --out {out}` creates one"
+        )
+    return records, left_out
+
+
 def write_content(content: Content, page: Path) -> None:
-    """Write the page and, beside it, everything that is text."""
+    """Write the page and the text files beside it."""
     write_atomically(page, render(content))
     texts = {
-        f"{page.stem}.md": tables_in_markdown(content),
-        f"{page.stem}.tex": document(content.tables, remarks(content)),
+        f"{page.stem}.md": markdown_report(content),
+        f"{page.stem}.tex": latex_document(content.tables, _remarks(content)),
         f"{page.stem}-runs.csv": runs_csv(content.records),
         f"{page.stem}-cells.csv": cells_csv(content.layout, content.tables),
     }
     for name, text in texts.items():
-        write_atomically(page.with_name(name), fit(text))
+        write_atomically(page.with_name(name), replace_invalid(text))
 
 
-def remarks(content: Content) -> Sequence[str]:
-    """Return what is to be said before the tables."""
+def _remarks(content: Content) -> list[str]:
     common = content.layout.common
-    return [MEASURE, *([f"In all runs: {', '.join(common)}."] if common else [])]
+    return [CELLS_REMARK, *([f"In all runs: {', '.join(common)}."] if common else [])]
 
 
-def tables_in_markdown(content: Content) -> str:
+def markdown_report(content: Content) -> str:
     """Return the tables of the page in Markdown."""
-    parts = ["# Results\n", *(f"{remark}\n" for remark in remarks(content))]
+    parts = ["# Results\n", *(f"{remark}\n" for remark in _remarks(content))]
     for table in content.tables:
-        parts += [f"## {table.title}\n", f"{table.remark}.\n", markdown(table)]
+        parts += [f"## {table.title}\n", f"{table.remark}.\n", to_markdown(table)]
         parts += [f"{note}\n" for note in table.footnotes]
     if content.left_out:
         lines = [f"- {line}" for line in content.left_out]
         parts += [f"## Left out: {len(content.left_out)}\n", *lines, ""]
     return "\n".join(parts)
+
+
+def write_figures(sections: Iterable[Section], folder: Path) -> None:
+    """Write each figure as PDF and PNG, and a list of all figures, `figures.csv`."""
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise SteradError(
+            f"cannot create the folder {str(folder)!r} for figures: {error.strerror}"
+        ) from error
+    rows = [["file", "section", "figure", "caption"]]
+    for section in sections:
+        ordered = sorted(section.figures, key=lambda figure: not figure.is_first_seed)
+        for number, figure in enumerate(ordered, 1):
+            stem = f"{section.key}-{number}-{to_file_name(figure.name)}"
+            _write_figure(figure, folder, stem)
+            rows.append([stem, section.title, figure.name, figure.caption])
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    write_atomically(folder / "figures.csv", text.getvalue())
+
+
+def _write_figure(figure: ReportFigure, folder: Path, stem: str) -> None:
+    drawn = figure.draw()
+    with use_theme():
+        for suffix, options in _FIGURE_FORMATS.items():
+            buffer = io.BytesIO()
+            drawn.savefig(buffer, format=suffix, **options)  # type: ignore[arg-type]
+            write_atomically(folder / f"{stem}.{suffix}", buffer.getvalue())
+
+
+def to_file_name(name: str, limit: int = 60) -> str:
+    """Return a name with only letters, digits and hyphens, for file systems and LaTeX.
+
+    >>> to_file_name("digits, blurry: κ² = 1 / variance")
+    'digits-blurry-1-variance'
+    """
+    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()[:limit].rstrip("-") or "figure"

@@ -1,1 +1,1 @@
-"""Stage 10: what came of a run, one directory per run, statistics over seeds."""
+"""Stage 12: records of finished runs, one directory per run, statistics over seeds."""

@@ -1,25 +1,24 @@
-"""Which methods are better than others, and which only look so: the one rule behind every mark."""
+"""Significance of differences between methods: the rule behind all marks in the tables."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sterad.results.statistics import Summary, summarize
-from sterad.results.student_t import two_sided_p
+from sterad.results.statistics import Summary, summarize, two_sided_p
 
 SIGNIFICANCE = 0.05
-"""Chance of a false difference that is accepted within a column."""
-FEWEST = 3
-"""Common seeds without which two methods are not compared: two say next to nothing of a spread."""
+"""Accepted probability of a false difference within a column."""
+MIN_COMMON_SEEDS = 3
+"""Methods with fewer common seeds are not compared."""
 RULE = (
-    "Bold: the best mean and, where methods are significantly worse, all above the best of those. "
-    "Underlined: the same among the rest. Significant: paired t-test over common seeds, two-sided, "
-    "at 5 % after Holm's correction within the column"
+    "Bold: the best mean and, if some methods are significantly worse, all means above the best of "
+    "these. Underlined: the same among the remaining methods. Significant: paired t-test over "
+    "common seeds, two-sided, 5 %, Holm's correction within the column"
 )
-"""What marks mean; the footnote of every table."""
-BRIEFLY = "Bold: best; underlined: second; where differences are real (paired t-test, Holm, 5 %)."
+"""The meaning of the marks; the footnote of every table."""
+SHORT_RULE = "Bold: best; underlined: second (paired t-test, Holm, 5 %)."
 """The same for a terminal."""
-TOO_FEW = f"no other method shares {FEWEST} seeds with the best mean, too few to compare"
+TOO_FEW_SEEDS = f"no other method shares {MIN_COMMON_SEEDS} seeds with the best mean"
 NO_DIFFERENCE = "no method is significantly worse than the best mean"
 
 Seeds = Mapping[object, float]
@@ -28,13 +27,13 @@ Seeds = Mapping[object, float]
 
 @dataclass(frozen=True)
 class Comparison:
-    """A method against the best mean of its group, over the seeds that both have."""
+    """A method compared with the best mean of its group, over their common seeds."""
 
     row: int
-    against: int
+    best_row: int
     """The row with the best mean."""
     difference: Summary
-    """Value of `against` minus that of `row`, seed by seed."""
+    """Value of `best_row` minus that of `row`, seed by seed."""
     p: float
     """Two-sided p-value of the paired t-test."""
     corrected: float
@@ -42,17 +41,17 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How the methods of a column stand to one another."""
+class Ranking:
+    """The best and second-best methods of a column, and the tests behind them."""
 
     best: frozenset[int] = frozenset()
     second: frozenset[int] = frozenset()
     comparisons: tuple[Comparison, ...] = ()
     unmarked: str = ""
-    """Why nothing is marked; empty where something is or there is nothing to compare."""
+    """Why nothing is marked; empty if something is, or if there is nothing to compare."""
 
     def mark(self, row: int) -> str:
-        """Return best, second or nothing."""
+        """Return "best", "second" or an empty string."""
         return "best" if row in self.best else "second" if row in self.second else ""
 
 
@@ -68,24 +67,24 @@ def paired_p(difference: Summary) -> float:
     return two_sided_p(t, difference.n - 1)
 
 
-def holm(ps: Sequence[float]) -> tuple[float, ...]:
-    """Return p-values corrected for their number: the k-th smallest of m times m - k + 1.
+def correct_holm(ps: Sequence[float]) -> tuple[float, ...]:
+    """Return p-values with Holm's correction: the k-th smallest of m times m - k + 1.
 
-    Sture Holm (1979): A simple sequentially rejective multiple test procedure. None is below the
-    one before it, none above 1.
+    Sture Holm (1979): A simple sequentially rejective multiple test procedure. Corrected values
+    never decrease in this order and are at most 1.
 
-    >>> [round(p, 4) for p in holm([0.01, 0.04, 0.03])]
+    >>> [round(p, 4) for p in correct_holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
     """
     corrected, floor = [0.0] * len(ps), 0.0
-    for place, index in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
-        floor = min(1.0, max(floor, (len(ps) - place) * ps[index]))
+    for rank, index in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
+        floor = min(1.0, max(floor, (len(ps) - rank) * ps[index]))
         corrected[index] = floor
     return tuple(corrected)
 
 
-def standing(column: Sequence[Seeds | None], higher_is_better: bool = True) -> Standing:
-    """Apply `RULE` to the methods of a column; None is a method that takes no part."""
+def rank_methods(column: Sequence[Seeds | None], higher_is_better: bool = True) -> Ranking:
+    """Apply `RULE` to the methods of a column; None is a method that is not compared."""
     sign = 1 if higher_is_better else -1
     values = {
         row: {seed: sign * value for seed, value in seeds.items()}
@@ -93,44 +92,45 @@ def standing(column: Sequence[Seeds | None], higher_is_better: bool = True) -> S
         if seeds
     }
     if len(values) < 2:
-        return Standing()
-    best, below, compared = _group(values, values)
-    if not compared:
-        return Standing(unmarked=TOO_FEW)
+        return Ranking()
+    best, below, comparisons = _split_group(values, values)
+    if not comparisons:
+        return Ranking(unmarked=TOO_FEW_SEEDS)
     if not below:
-        return Standing(comparisons=compared, unmarked=NO_DIFFERENCE)
-    second, _, further = _group(values, below)
-    return Standing(best, second, (*compared, *further))
+        return Ranking(comparisons=comparisons, unmarked=NO_DIFFERENCE)
+    second, _, more = _split_group(values, below)
+    return Ranking(best, second, (*comparisons, *more))
 
 
-def _group(
+def _split_group(
     values: Mapping[int, Seeds], rows: Collection[int]
 ) -> tuple[frozenset[int], frozenset[int], tuple[Comparison, ...]]:
-    """Return those that share the first place among `rows`, those below it, and the tests."""
-    lead = max(rows, key=lambda row: (summarize(values[row].values()).mean, -row))
-    compared = _against(lead, values, rows)
+    """Return the rows that share first place among `rows`, those below, and the tests."""
     means = {row: summarize(values[row].values()).mean for row in rows}
+    leader = max(rows, key=lambda row: (means[row], -row))
+    comparisons = _compare(leader, values, rows)
     worse = [
-        means[one.row]
-        for one in compared
-        if one.corrected <= SIGNIFICANCE and one.difference.mean > 0
+        means[test.row]
+        for test in comparisons
+        if test.corrected <= SIGNIFICANCE and test.difference.mean > 0
     ]
-    # A noisy method may be too uncertain to be called worse, but is not marked above one that is.
-    shared = {lead, *(one.row for one in compared)}
-    below = frozenset(row for row in shared if worse and means[row] <= max(worse))
-    return frozenset(shared) - below, below, compared
+    # A noisy method may not be significantly worse, but must not be marked above one that is.
+    compared = {leader, *(test.row for test in comparisons)}
+    below = frozenset(row for row in compared if worse and means[row] <= max(worse))
+    return frozenset(compared) - below, below, comparisons
 
 
-def _against(
-    lead: int, values: Mapping[int, Seeds], rows: Collection[int]
+def _compare(
+    leader: int, values: Mapping[int, Seeds], rows: Collection[int]
 ) -> tuple[Comparison, ...]:
-    found: list[tuple[int, Summary]] = []
+    differences: list[tuple[int, Summary]] = []
     for row in sorted(rows):
-        common = values[row].keys() & values[lead].keys()
-        if row != lead and len(common) >= FEWEST:
-            found.append((row, summarize(values[lead][s] - values[row][s] for s in common)))
-    ps = [paired_p(difference) for _, difference in found]
+        common = values[row].keys() & values[leader].keys()
+        if row != leader and len(common) >= MIN_COMMON_SEEDS:
+            paired = summarize(values[leader][seed] - values[row][seed] for seed in common)
+            differences.append((row, paired))
+    ps = [paired_p(difference) for _, difference in differences]
     return tuple(
-        Comparison(row, lead, difference, p, corrected)
-        for (row, difference), p, corrected in zip(found, ps, holm(ps), strict=True)
+        Comparison(row, leader, difference, p, corrected)
+        for (row, difference), p, corrected in zip(differences, ps, correct_holm(ps), strict=True)
     )

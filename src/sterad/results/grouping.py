@@ -1,4 +1,4 @@
-"""Which settings differ between runs, and the table that follows: methods down, settings across."""
+"""Lay runs out as a table by the settings that differ: methods in rows, others in columns."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from sterad.results.record import RunRecord
 
 Settings = dict[str, Any]
 _ABSENT = object()
-_FIRST = ("dataset.", "stream.", "memory")
+_FIRST_COLUMNS = ("dataset.", "stream.", "memory")
 
 
 @dataclass(frozen=True)
 class Label:
-    """The name of a row or column: one part per setting that tells it from the others."""
+    """The name of a row or column: one part per setting that differs."""
 
     parts: tuple[str, ...]
 
@@ -25,23 +25,23 @@ class Label:
 
 @dataclass(frozen=True)
 class Layout:
-    """Records laid out as a table; those of one cell differ in nothing but the seed."""
+    """Records laid out as a table; those of one cell differ only in the seed."""
 
     rows: tuple[Label, ...]
     """Methods, with those of their fields that vary."""
     columns: tuple[Label, ...]
-    """The other settings that vary; the data set and the stream where none does."""
+    """The other settings that vary; the dataset and the stream if none does."""
     cells: Mapping[tuple[int, int], tuple[RunRecord, ...]]
-    """(row, column) to records by rising seed; a pair that was not run is absent."""
+    """(row, column) to records, ordered by seed; cells without runs are absent."""
     common: tuple[str, ...]
-    """What is the same in all runs and switched on, the method aside."""
+    """Settings that are equal in all runs and switched on, without those of the method."""
 
     def cell(self, row: int, column: int) -> tuple[RunRecord, ...]:
-        """Return the records of a cell, none where nothing was run."""
+        """Return the records of a cell, empty if it has no runs."""
         return self.cells.get((row, column), ())
 
     def groups(self) -> Iterator[tuple[Label, Label, tuple[RunRecord, ...]]]:
-        """Go through the cells that hold records, column by column."""
+        """Yield row, column and records of the cells that have runs, column by column."""
         for column, row in sorted((column, row) for row, column in self.cells):
             yield self.rows[row], self.columns[column], self.cells[row, column]
 
@@ -57,101 +57,106 @@ def flatten(config: Mapping[str, Any], prefix: str = "") -> Settings:
         if isinstance(value, Mapping):
             flat.update(flatten(value, f"{prefix}{name}."))
         else:
-            flat[f"{prefix}{name}"] = _frozen(value)
+            flat[f"{prefix}{name}"] = _make_hashable(value)
     return flat
 
 
-def _frozen(value: Any) -> Any:
+def _make_hashable(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return tuple(_frozen(item) for item in value)
+        return tuple(_make_hashable(item) for item in value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def varying(runs: Sequence[Settings]) -> tuple[str, ...]:
-    """Return the paths that differ between runs which could share a value, the seed aside.
+def find_varying(runs: Sequence[Settings]) -> tuple[str, ...]:
+    """Return the paths whose values differ between runs, without the seed.
 
-    A field of a named thing is compared only among runs of that name: that blurry streams have a
-    scale and clear ones have none is no difference beyond the name.
+    A field of a component is compared only among runs with the same component: only blurry streams
+    have a scale, so the scale does not differ between a clear and a blurry stream.
 
-    >>> varying([{"stream.name": "clear"}, {"stream.name": "blurry", "stream.scale": 150}])
+    >>> find_varying([{"stream.name": "clear"}, {"stream.name": "blurry", "stream.scale": 150}])
     ('stream.name',)
     """
     paths = dict.fromkeys(path for run in runs for path in run if path != "seed")
-    return tuple(path for path in paths if not _settled(path, runs, _names_around(path)))
+    return tuple(path for path in paths if not _is_determined(path, runs, _component_names(path)))
 
 
-def _names_around(path: str) -> tuple[str, ...]:
+def _component_names(path: str) -> tuple[str, ...]:
     parts = path.split(".")[:-1]
     names = tuple(".".join([*parts[: depth + 1], "name"]) for depth in range(len(parts)))
     return tuple(name for name in names if name != path)
 
 
-def _settled(path: str, runs: Sequence[Settings], within: tuple[str, ...]) -> bool:
-    """Say whether runs that agree on `within` agree on `path`."""
+def _is_determined(path: str, runs: Sequence[Settings], by: tuple[str, ...]) -> bool:
+    """Return whether runs with equal values of `by` have equal values of `path`."""
     known: dict[tuple[Any, ...], Any] = {}
     for run in runs:
         value = run.get(path, _ABSENT)
-        if known.setdefault(tuple(run.get(name) for name in within), value) != value:
+        if known.setdefault(tuple(run.get(name) for name in by), value) != value:
             return False
     return True
 
 
 def lay_out(records: Iterable[RunRecord]) -> Layout:
-    """Group records over seeds and lay the groups out by method and by what else varies.
+    """Group records over seeds and lay the groups out by method and by the other settings.
 
-    A setting that follows from the method alone (a memory that only one of them has) stands in the
-    row, any other in the column.
+    A setting that the method alone determines (a memory that only one method has) is part of the
+    row label, all others of the column label.
     """
-    known = [(record, flatten(record.config)) for record in records]
-    runs = [run for _, run in known]
-    down, across = _axes(runs)
+    flat = [(record, flatten(record.config)) for record in records]
+    runs = [run for _, run in flat]
+    row_paths, column_paths = _split_paths(runs)
     rows: dict[tuple[Any, ...], Label] = {}
     columns: dict[tuple[Any, ...], Label] = {}
     cells: dict[tuple[Any, Any], list[RunRecord]] = {}
-    for record, run in known:
-        row, column = _key(record, run, down), _key(record, run, across)
-        rows[row], columns[column] = _label(run, down), _label(run, across)
+    for record, run in flat:
+        row, column = _sort_key(record, run, row_paths), _sort_key(record, run, column_paths)
+        rows[row], columns[column] = _label(run, row_paths), _label(run, column_paths)
         cells.setdefault((row, column), []).append(record)
     row_order, column_order = sorted(rows), sorted(columns)
     return Layout(
         rows=tuple(rows[key] for key in row_order),
         columns=tuple(columns[key] for key in column_order),
         cells={
-            (row_order.index(row), column_order.index(column)): tuple(sorted(found, key=_by_seed))
+            (row_order.index(row), column_order.index(column)): tuple(sorted(found, key=_seed_key))
             for (row, column), found in cells.items()
         },
-        common=_common(runs),
+        common=_common_settings(runs),
     )
 
 
-def _axes(runs: Sequence[Settings]) -> tuple[list[str], list[str]]:
-    """Return the paths that tell rows apart and those that tell columns apart."""
-    paths = [path for path in varying(runs) if path != "method.name"]
-    own = [path for path in paths if path.startswith("method.")]
-    rest = [path for path in paths if path not in own]
-    follows = [
+def _split_paths(runs: Sequence[Settings]) -> tuple[list[str], list[str]]:
+    """Return the paths in the row labels and those in the column labels."""
+    paths = [path for path in find_varying(runs) if path != "method.name"]
+    of_method = [path for path in paths if path.startswith("method.")]
+    others = [path for path in paths if path not in of_method]
+    determined = [
         path
-        for path in rest
-        if not path.startswith(("dataset.", "stream.")) and _settled(path, runs, ("method.name",))
+        for path in others
+        if not path.startswith(("dataset.", "stream."))
+        and _is_determined(path, runs, ("method.name",))
     ]
-    across = [path for path in rest if path not in follows] or ["dataset.name", "stream.name"]
-    return ["method.name", *own, *follows], sorted(across, key=_prominence)
+    columns = [path for path in others if path not in determined]
+    columns = columns or ["dataset.name", "stream.name"]
+    return ["method.name", *of_method, *determined], sorted(columns, key=_prominence)
 
 
 def _prominence(path: str) -> int:
-    return next((rank for rank, start in enumerate(_FIRST) if path.startswith(start)), len(_FIRST))
+    return next(
+        (rank for rank, start in enumerate(_FIRST_COLUMNS) if path.startswith(start)),
+        len(_FIRST_COLUMNS),
+    )
 
 
-def _key(record: RunRecord, run: Settings, paths: Sequence[str]) -> tuple[Any, ...]:
-    # Streams that announce their boundaries come first: clear stands left of blurry.
+def _sort_key(record: RunRecord, run: Settings, paths: Sequence[str]) -> tuple[Any, ...]:
+    # Streams that announce their boundaries come first: clear is left of blurry.
     return tuple(
-        (path == "stream.name" and not record.stream.announced, *_rank(run.get(path, _ABSENT)))
+        (path == "stream.name" and not record.stream.announced, *_value_key(run.get(path, _ABSENT)))
         for path in paths
     )
 
 
-def _rank(value: Any) -> tuple[int, float, str]:
-    """Order values of any kind: absent, none, numbers by size, then all else by its spelling."""
+def _value_key(value: Any) -> tuple[int, float, str]:
+    """Return a sort key for values of any type: absent, None, numbers, then texts."""
     if value is _ABSENT:
         return (0, 0.0, "")
     if value is None:
@@ -161,38 +166,44 @@ def _rank(value: Any) -> tuple[int, float, str]:
     return (3, 0.0, str(value))
 
 
-def _by_seed(record: RunRecord) -> tuple[tuple[int, float, str], str]:
-    return _rank(record.config.get("seed")), record.id
+def _seed_key(record: RunRecord) -> tuple[tuple[int, float, str], str]:
+    return _value_key(record.config.get("seed")), record.id
 
 
 def _label(run: Settings, paths: Sequence[str]) -> Label:
-    return Label(tuple(words(path, run[path]) for path in paths if path in run) or ("all runs",))
+    return Label(
+        tuple(format_setting(path, run[path]) for path in paths if path in run) or ("all runs",)
+    )
 
 
-def words(path: str, value: Any) -> str:
-    """Say a setting in words.
+def format_setting(path: str, value: Any) -> str:
+    """Return a setting as text.
 
-    >>> words("dataset.name", "digits"), words("method.norm_all", True), words("memory", None)
-    ('digits', 'norm all yes', 'memory none')
+    >>> format_setting("dataset.name", "digits"), format_setting("method.norm_all", True)
+    ('digits', 'norm all yes')
     """
     field = path.rpartition(".")[2]
-    return spell(value) if field == "name" else f"{field.replace('_', ' ')} {spell(value)}"
+    return (
+        format_value(value)
+        if field == "name"
+        else f"{field.replace('_', ' ')} {format_value(value)}"
+    )
 
 
-def spell(value: Any) -> str:
-    """Write a value as people do.
+def format_value(value: Any) -> str:
+    """Return a value as text.
 
-    >>> spell(True), spell(None), spell((1, 2)), spell(0.14)
-    ('yes', 'none', '1 2', '0.14')
+    >>> format_value(True), format_value(None), format_value((1, 2))
+    ('yes', 'none', '1 2')
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
-        return " ".join(spell(item) for item in value) or "none"
+        return " ".join(format_value(item) for item in value) or "none"
     return "none" if value is None else str(value)
 
 
-def _common(runs: Sequence[Settings]) -> tuple[str, ...]:
+def _common_settings(runs: Sequence[Settings]) -> tuple[str, ...]:
     if not runs:
         return ()
     shared = [
@@ -203,4 +214,4 @@ def _common(runs: Sequence[Settings]) -> tuple[str, ...]:
         and all(run.get(path, _ABSENT) == value for run in runs)
     ]
     others = [path for path in shared if not path.startswith("method.")]
-    return tuple(words(path, runs[0][path]) for path in sorted(others, key=_prominence))
+    return tuple(format_setting(path, runs[0][path]) for path in sorted(others, key=_prominence))

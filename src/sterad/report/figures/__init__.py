@@ -1,1 +1,1 @@
-"""One figure per file, each a pure function from records to a matplotlib Figure."""
+"""Figures of the report: pure functions from records to matplotlib figures, with their sections."""

@@ -1,13 +1,15 @@
-"""Features around their fixed directions: three spheres in time (the manner of figure 1)."""
+"""Features around their fixed directions at several steps, as in the paper's figure 1."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sterad.errors import SteradError
-from sterad.report.style import INK, PALETTE, WIDTH, themed
-from sterad.report.wording import shorten
+from sterad.report.section import Run, Section, method_names, run_figure
+from sterad.report.style import INK, PALETTE, WIDTH, shorten, use_theme
 from sterad.results.record import RunRecord, SphereFrame
 
 if TYPE_CHECKING:
@@ -15,41 +17,67 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Points = NDArray[np.float64]
-_MOST_POINTS = 150  # per class and sphere: more would only add bytes
-# Seen from (1, 1, 1): the three axes stand 120 degrees apart, the first to the lower left.
+_MAX_POINTS = 150  # per class and sphere; more only increase the size of the page
+# View from (1, 1, 1): the three axes are 120 degrees apart, the first to the lower left.
 _RIGHT = np.array([-1.0, 1.0, 0.0]) / np.sqrt(2)
 _UP = np.array([-1.0, -1.0, 2.0]) / np.sqrt(6)
 _NEAR = np.array([1.0, 1.0, 1.0]) / np.sqrt(3)
 
 
+def sphere_section(runs: Sequence[Run], notes: Sequence[str]) -> Section:
+    """Return the section of features on the sphere, one figure per run that has them."""
+    drawn = [run for run in runs if run.record.sphere is not None and run.record.sphere.frames]
+    without = method_names([run for run in runs if run not in drawn])
+    return Section(
+        "sphere",
+        "Features around their fixed directions",
+        "Features of test images of three classes, of the first, a middle and the last task, in "
+        "the space of their fixed directions (squares). A square is hollow before the stream "
+        "contains its class; faint points are on the far side of the sphere.",
+        tuple(
+            run_figure(partial(draw_spheres, run.record), run, _describe_classes(run.record))
+            for run in drawn
+        ),
+        (*notes, *(f"{name} has no fixed directions." for name in without)),
+        is_wide=True,
+    )
+
+
+def _describe_classes(record: RunRecord) -> str:
+    classes = record.sphere.classes if record.sphere is not None else ()
+    names = [record.stream.class_names[label] for label in classes]
+    return f"Classes {', '.join(names)}, in the order of their tasks."
+
+
 def project(points: Points) -> tuple[Points, NDArray[np.bool_]]:
-    """Return points (n, 3) of the sphere on the paper (n, 2), and which are on the near side."""
+    """Return the orthographic projection (n, 2) of points (n, 3), and which are in front."""
     return points @ np.stack([_RIGHT, _UP], axis=1), points @ _NEAR >= 0
 
 
-def has_arrived(record: RunRecord, frame: SphereFrame, label: int) -> bool:
-    """Say whether the stream had brought a class before the frame, to within a stretch of it."""
-    stretches = len(record.stream.proportions)
-    past = max(1, int(stretches * frame.step / max(record.stream.steps, 1)))
-    return any(stretch[label] for stretch in record.stream.proportions[:past])
+def has_appeared(record: RunRecord, frame: SphereFrame, label: int) -> bool:
+    """Return whether a class was in the stream before the frame, up to the bins of proportions."""
+    bins = len(record.stream.proportions)
+    past = max(1, int(bins * frame.step / max(record.stream.steps, 1)))
+    return any(counts[label] for counts in record.stream.proportions[:past])
 
 
-def draw(record: RunRecord) -> "Figure":
-    """Draw the spheres of a record that has them, side by side from early to late."""
+def draw_spheres(record: RunRecord) -> "Figure":
+    """Draw one sphere per frame, from early to late."""
     from matplotlib.figure import Figure
 
     if record.sphere is None or not record.sphere.frames:
         raise SteradError(
-            f"the run {record.id} has no directions to draw: choose one with a sphere"
+            f"the run {record.id} has no features on the sphere: "
+            "choose a method with fixed directions"
         )
-    picture = record.sphere
-    with themed():
+    sphere = record.sphere
+    with use_theme():
         side = 2 * WIDTH / 3
-        figure = Figure(figsize=(side * len(picture.frames), side))
-        panels = figure.subplots(1, len(picture.frames), squeeze=False)[0]
+        figure = Figure(figsize=(side * len(sphere.frames), side))
+        panels = figure.subplots(1, len(sphere.frames), squeeze=False)[0]
         figure.subplots_adjust(left=0.005, right=0.995, bottom=0.01, top=0.92, wspace=0.02)
-        for axes, frame in zip(panels, picture.frames, strict=True):
-            _draw_frame(axes, record, frame, picture.classes)
+        for axes, frame in zip(panels, sphere.frames, strict=True):
+            _draw_frame(axes, record, frame, sphere.classes)
         return figure
 
 
@@ -60,50 +88,50 @@ def _draw_frame(
     axes.set_xlim(-1.22, 1.22)
     axes.set_ylim(-1.22, 1.22)
     axes.set_axis_off()
-    axes.set_title(_moment_name(record, frame))
-    _draw_wires(axes)
+    axes.set_title(_frame_title(record, frame))
+    _draw_grid(axes)
     for axis, (label, color) in enumerate(zip(classes, PALETTE, strict=False)):
-        _draw_cloud(axes, frame, label, color)
+        _draw_points(axes, frame, label, color)
         name = shorten(record.stream.class_names[label], 12)
-        _draw_direction(axes, axis, name, color, has_arrived(record, frame, label))
+        _draw_direction(axes, axis, name, color, has_appeared(record, frame, label))
 
 
-def _moment_name(record: RunRecord, frame: SphereFrame) -> str:
+def _frame_title(record: RunRecord, frame: SphereFrame) -> str:
     samples = next((m.samples for m in record.moments if m.step == frame.step), None)
     return f"after step {frame.step:,}" if samples is None else f"after {samples:,} images"
 
 
-def _draw_wires(axes: "Axes") -> None:
-    turn = np.linspace(0, 2 * np.pi, 73)
-    ring = np.stack([np.cos(turn), np.sin(turn), np.zeros_like(turn)], axis=1)
+def _draw_grid(axes: "Axes") -> None:
+    angle = np.linspace(0, 2 * np.pi, 73)
+    ring = np.stack([np.cos(angle), np.sin(angle), np.zeros_like(angle)], axis=1)
     heights = np.sin(np.radians([-60, -30, 0, 30, 60]))
-    angles = np.radians(np.arange(0, 180, 30))
+    longitudes = np.radians(np.arange(0, 180, 30))
     circles = [ring * np.sqrt(1 - height**2) + [0, 0, height] for height in heights]
-    circles += [ring @ [[np.cos(a), np.sin(a), 0], [0, 0, 1], [0, 0, 0]] for a in angles]
-    # A row of NaN lifts the pen between circles, so that all of them are two paths.
+    circles += [ring @ [[np.cos(a), np.sin(a), 0], [0, 0, 1], [0, 0, 0]] for a in longitudes]
+    # Rows of NaN separate the circles, so that all of them fit in two paths.
     flat, near = project(np.concatenate([[*circle, [np.nan] * 3] for circle in circles]))
     for side, alpha in ((near, 0.2), (~near, 0.07)):
         axes.plot(*np.where(side[:, None], flat, np.nan).T, color=INK, linewidth=0.6, alpha=alpha)
     axes.plot(*ring[:, :2].T, color=INK, linewidth=0.8, alpha=0.55)
 
 
-def _draw_cloud(axes: "Axes", frame: SphereFrame, label: int, color: str) -> None:
+def _draw_points(axes: "Axes", frame: SphereFrame, label: int, color: str) -> None:
     points = np.array(frame.points, float).reshape(-1, 3)[np.array(frame.labels, int) == label]
-    points = points[:: 1 + (len(points) - 1) // _MOST_POINTS] if len(points) else points
+    points = points[:: 1 + (len(points) - 1) // _MAX_POINTS] if len(points) else points
     flat, near = project(points)
     for side, alpha, size in ((~near, 0.16, 2.2), (near, 0.6, 2.8)):
         axes.plot(*flat[side].T, "o", color=color, alpha=alpha, markersize=size, markeredgewidth=0)
 
 
-def _draw_direction(axes: "Axes", axis: int, name: str, color: str, arrived: bool) -> None:
-    (spot,), _ = project(np.eye(3)[axis : axis + 1])
+def _draw_direction(axes: "Axes", axis: int, name: str, color: str, has_appeared: bool) -> None:
+    (position,), _ = project(np.eye(3)[axis : axis + 1])
     axes.plot(
-        *spot,
+        *position,
         "s",
         markersize=7,
         markeredgewidth=1.6,
-        markeredgecolor=color if not arrived else INK,
-        markerfacecolor=color if arrived else "none",
+        markeredgecolor=INK if has_appeared else color,
+        markerfacecolor=color if has_appeared else "none",
     )
     x, y = ((-0.88, -0.92), (0.88, -0.92), (0.0, 1.1))[axis]
     axes.text(x, y, name, ha="center", va="center", color=color, weight="bold")

@@ -1,119 +1,145 @@
-"""Final accuracy over a number that was varied; of the concentration it is the paper's figure 3."""
+"""Final accuracy over a numeric setting; over the concentration it is the paper's figure 3."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sterad.report.style import legend_above, log_axis, one_panel, strokes, themed
-from sterad.results.grouping import Settings, flatten, varying, words
+from sterad.report.section import ReportFigure, Section, join_names
+from sterad.report.style import add_legend, line_style, make_figure, set_log_axis, use_theme
+from sterad.report.tables import percent
+from sterad.results.grouping import Layout, Settings, find_varying, flatten, format_setting
 from sterad.results.record import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FEWEST = 3
-"""Values without which a line says nothing."""
+MIN_VALUES = 3
+"""Settings with fewer values are not drawn."""
 Points = tuple[tuple[float, tuple[float, ...]], ...]
-"""Rising x, and at each the final average accuracy of every seed."""
+"""Ascending values of the setting, each with the final average accuracy of every seed."""
 VARIANCE = "method.variance"
-"""Drawn as the concentration κ² = 1 / variance, as the paper does."""
+"""Drawn as the concentration, as in the paper."""
+CONCENTRATION = "concentration κ² = 1 / variance"
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """One number varied, everything else in a line equal but the seed."""
+    """A numeric setting that varies; runs of one line are equal in all else but the seed."""
 
     path: str
     name: str
-    """The settings of the figure beside those of its lines."""
+    """The settings of the figure, without those of its lines."""
     lines: tuple[tuple[str, Points], ...]
-    """A name and its points."""
+    """Names and points."""
 
     @property
     def title(self) -> str:
-        """What is on the axis."""
-        return "concentration κ² = 1 / variance" if self.path == VARIANCE else _field(self.path)
+        """The label of the axis."""
+        if self.path == VARIANCE:
+            return CONCENTRATION
+        return self.path.rpartition(".")[2].replace("_", " ")
 
 
-def _field(path: str) -> str:
-    return path.rpartition(".")[2].replace("_", " ")
+def sweep_section(layout: Layout) -> Section:
+    """Return the section of sweeps, one figure per numeric setting that varies."""
+    all_records = [record for _, _, records in layout.groups() for record in records]
+    sweeps = sorted(find_sweeps(all_records), key=lambda sweep: sweep.path != VARIANCE)
+    return Section(
+        "sweep",
+        "Sensitivity",
+        "Final average accuracy over a numeric setting, all others equal. Lines are means over "
+        "seeds, bands range from the lowest to the highest seed.",
+        tuple(
+            ReportFigure(partial(draw_sweep, s), f"{s.title}: {s.name}", _describe_best(s))
+            for s in sweeps
+        ),
+        () if sweeps else (f"No numeric setting has {MIN_VALUES} or more values.",),
+    )
+
+
+def _describe_best(sweep: Sweep) -> str:
+    best = {name: max(points, key=lambda point: fmean(point[1])) for name, points in sweep.lines}
+    texts = [f"{name} at {x:.3g} ({percent(fmean(y))} %)" for name, (x, y) in best.items()]
+    return f"Highest: {join_names(texts)}."
 
 
 def find_sweeps(records: Sequence[RunRecord]) -> list[Sweep]:
-    """Return every number that takes three values or more, with the lines that it forms."""
+    """Return all numeric settings with at least `MIN_VALUES` values, and their lines."""
     runs = [(record, flatten(record.config)) for record in records]
-    changing = varying([run for _, run in runs])
-    numeric = [path for path in changing if _is_numeric(path, [run for _, run in runs])]
-    return [sweep for path in numeric for sweep in _sweeps_of(path, runs, changing)]
+    varying = find_varying([run for _, run in runs])
+    numeric = [path for path in varying if _is_numeric(path, [run for _, run in runs])]
+    return [sweep for path in numeric for sweep in _sweeps_over(path, runs, varying)]
 
 
 def _is_numeric(path: str, runs: Sequence[Settings]) -> bool:
     values = {run[path] for run in runs if run.get(path) is not None}
-    plain = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-    return plain and len(values) >= FEWEST and (path != VARIANCE or min(values) > 0)
+    is_numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    return is_numeric and len(values) >= MIN_VALUES and (path != VARIANCE or min(values) > 0)
 
 
-def _sweeps_of(
-    path: str, runs: Sequence[tuple[RunRecord, Settings]], changing: Sequence[str]
+def _sweeps_over(
+    path: str, runs: Sequence[tuple[RunRecord, Settings]], varying: Sequence[str]
 ) -> list[Sweep]:
-    rest = [other for other in changing if other != path]
-    of_line = [other for other in rest if other.startswith("method.")]
+    others = [other for other in varying if other != path]
+    of_line = [other for other in others if other.startswith("method.")]
     figures: dict[str, dict[str, dict[float, list[float]]]] = {}
     for record, run in runs:
         if run.get(path) is not None:
-            outer = _name(run, [other for other in rest if other not in of_line]) or "all runs"
+            figure = _name(run, [other for other in others if other not in of_line]) or "all runs"
             line = _name(run, ["method.name", *(p for p in of_line if p != "method.name")])
-            points = figures.setdefault(outer, {}).setdefault(line, {})
+            points = figures.setdefault(figure, {}).setdefault(line, {})
             x = 1 / run[path] if path == VARIANCE else float(run[path])
             points.setdefault(x, []).append(record.final_average_accuracy)
     return [
-        Sweep(path, outer, kept)
-        for outer, lines in figures.items()
-        if (kept := tuple((n, _points(p)) for n, p in sorted(lines.items()) if len(p) >= FEWEST))
+        Sweep(path, figure, long)
+        for figure, lines in figures.items()
+        if (
+            long := tuple((n, _points(p)) for n, p in sorted(lines.items()) if len(p) >= MIN_VALUES)
+        )
     ]
 
 
 def _name(run: Settings, paths: Sequence[str]) -> str:
-    return ", ".join(words(path, run[path]) for path in paths if path in run)
+    return ", ".join(format_setting(path, run[path]) for path in paths if path in run)
 
 
 def _points(values: dict[float, list[float]]) -> Points:
     return tuple((x, tuple(values[x])) for x in sorted(values))
 
 
-def draw(sweep: Sweep) -> "Figure":
-    """Draw a line per method; a band reaches from the lowest seed to the highest."""
-    with themed():
-        figure, axes = one_panel()
+def draw_sweep(sweep: Sweep) -> "Figure":
+    """Draw a line per method with a band from the lowest to the highest seed."""
+    with use_theme():
+        figure, axes = make_figure()
         for index, (name, points) in enumerate(sweep.lines):
             _draw_line(axes, index, name, points)
-        every = sorted({x for _, points in sweep.lines for x, _ in points})
-        log_axis(axes, every)
+        set_log_axis(axes, sorted({x for _, points in sweep.lines for x, _ in points}))
         axes.set_ylim(bottom=max(0.0, axes.get_ylim()[0]), top=min(102.0, axes.get_ylim()[1]))
         axes.set_xlabel(sweep.title)
         axes.set_ylabel("final average accuracy (%)")
         axes.grid()
-        legend_above(axes)
+        add_legend(axes)
         return figure
 
 
 def _draw_line(axes: "Axes", index: int, name: str, points: Points) -> None:
-    look = strokes(index)
-    x = np.array([at for at, _ in points])
+    style = line_style(index)
+    x = np.array([value for value, _ in points])
     mean, low, high = (
-        np.array([100 * of(seeds) for _, seeds in points]) for of in (fmean, min, max)
+        np.array([100 * reduce(seeds) for _, seeds in points]) for reduce in (fmean, min, max)
     )
-    axes.fill_between(x, low, high, color=look.color, alpha=0.15, linewidth=0)
+    axes.fill_between(x, low, high, color=style.color, alpha=0.15, linewidth=0)
     axes.plot(
         x,
         mean,
-        color=look.color,
-        linestyle=look.dash,
-        marker=look.marker,
+        color=style.color,
+        linestyle=style.dash,
+        marker=style.marker,
         markersize=4,
         label=name,
     )

@@ -1,0 +1,1 @@
+"""The numbers and claims of the paper, compared with the records of runs."""

@@ -1,0 +1,182 @@
+"""Classes along the stream: their share of the incoming images, and their images in memory."""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sterad.report.section import ReportFigure, Run, Section, method_names, run_figure
+from sterad.report.style import add_legend, make_figure, set_stream_axis, task_colors, use_theme
+from sterad.results.grouping import Layout, flatten, format_setting
+from sterad.results.record import RunRecord, StreamFacts
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+_MIN_IMAGES_PER_POINT = 30  # of a blurry stream; shares of fewer images are mostly noise
+_MAX_NAMED_TASKS = 12
+_MAX_CLASS_LINES = 30
+
+
+def stream_section(layout: Layout) -> Section:
+    """Return the section of streams, one figure per distinct stream."""
+    streams: dict[str, RunRecord] = {}
+    for _, _, records in layout.groups():
+        streams.setdefault(_stream_name(records[0]), records[0])
+    figures = []
+    notes = set()
+    for name, record in streams.items():
+        stream = record.stream
+        if has_disjoint_tasks(stream):
+            state = "announced" if stream.announced else "not announced"
+            caption = f"{stream.samples:,} images; ends of tasks are {state}."
+            figures.append(ReportFigure(partial(draw_proportions, stream), name, caption))
+        else:
+            notes.add(f"Not drawn: the tasks of the {stream.name} stream share classes.")
+    return Section(
+        "stream",
+        "The stream",
+        "Share of the classes of each task among the incoming images. With clear boundaries a task "
+        "ends where the next begins; with blurry boundaries neighboring tasks overlap, and the "
+        "method does not know when a task ends.",
+        tuple(figures),
+        tuple(sorted(notes)),
+    )
+
+
+def _stream_name(record: RunRecord) -> str:
+    settings = flatten(record.config)
+    parts = [
+        format_setting(path, value)
+        for path, value in settings.items()
+        if path.startswith(("dataset.name", "stream.")) and value is not None
+    ]
+    seed = format_setting("seed", settings.get("seed"))
+    return ", ".join([*(parts or [record.stream.name]), seed])
+
+
+def has_disjoint_tasks(stream: StreamFacts) -> bool:
+    """Return whether there are several tasks without common classes, and known proportions."""
+    classes = [c for task in stream.tasks for c in task]
+    has_tasks = len(stream.tasks) > 1 and len(stream.proportions) > 0
+    return has_tasks and len(classes) == len(set(classes))
+
+
+def task_shares(stream: StreamFacts) -> tuple[Floats, Floats]:
+    """Return positions (t,) in the stream and the share of each task in percent (t, tasks).
+
+    Short parts of a blurry stream are joined, as shares of few images are mostly noise.
+    """
+    counts = np.array(stream.proportions, float).reshape(-1, len(stream.class_names))
+    joined = 1
+    if not stream.announced:
+        joined = math.ceil(_MIN_IMAGES_PER_POINT * len(counts) / max(counts.sum(), 1))
+    starts = np.arange(0, len(counts), max(1, joined))
+    edges = np.append(starts, len(counts)) * stream.samples / len(counts)
+    counts = np.add.reduceat(counts, starts)
+    tasks = np.stack([counts[:, list(task)].sum(axis=1) for task in stream.tasks], axis=1)
+    shares = 100 * tasks / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    return (edges[:-1] + edges[1:]) / 2, shares
+
+
+def draw_proportions(stream: StreamFacts) -> "Figure":
+    """Draw the share of each task along the stream as a filled line (the paper's figure 2)."""
+    middles, shares = task_shares(stream)
+    x = np.concatenate([[0.0], middles, [float(stream.samples)]])
+    # Clear boundaries are steps; sloped lines would look blurry.
+    step: Any = "mid" if stream.announced else None
+    drawstyle: Any = "steps-mid" if stream.announced else "default"
+    with use_theme():
+        figure, axes = make_figure()
+        for task, color in enumerate(task_colors(len(stream.tasks))):
+            y = np.pad(shares[:, task], 1, mode="edge")
+            axes.fill_between(x, y, step=step, color=color, alpha=0.28, linewidth=0)
+            name = f"task {task + 1}" if len(stream.tasks) <= _MAX_NAMED_TASKS else None
+            axes.plot(x, y, drawstyle=drawstyle, color=color, linewidth=1.5, label=name)
+        axes.set_ylim(0, 102)
+        axes.set_ylabel("share of incoming images (%)")
+        axes.grid(axis="y")
+        set_stream_axis(axes, stream.samples)
+        add_legend(axes)
+        return figure
+
+
+def memory_section(runs: Sequence[Run], notes: Sequence[str]) -> Section:
+    """Return the section of memory contents, one figure per run with a memory."""
+    with_memory = [run for run in runs if has_memory(run.record)]
+    without = method_names([run for run in runs if run not in with_memory])
+    return Section(
+        "memory",
+        "Memory contents",
+        "Images in memory, stacked in the order of the tasks: one color per task, fine lines "
+        "between classes.",
+        tuple(
+            run_figure(partial(draw_memory, run.record), run, _describe_memory(run.record))
+            for run in with_memory
+        ),
+        (*notes, *(f"{name} has no memory." for name in without)),
+    )
+
+
+def _describe_memory(record: RunRecord) -> str:
+    counts = record.moments[-1].memory
+    return f"At the end {sum(counts):,} images of {sum(n > 0 for n in counts)} classes."
+
+
+def has_memory(record: RunRecord) -> bool:
+    """Return whether the method has a memory."""
+    return any(moment.memory for moment in record.moments)
+
+
+def memory_counts(record: RunRecord) -> tuple[Integers, Integers]:
+    """Return stream positions (t,) and images in memory (t, classes), from the empty memory on."""
+    classes = len(record.stream.class_names)
+    by_sample = {0: np.zeros(classes, np.int64)}
+    for moment in record.moments:
+        counts = (*moment.memory, *[0] * (classes - len(moment.memory)))
+        by_sample[moment.samples] = np.array(counts, np.int64)
+    samples = sorted(by_sample)
+    return np.array(samples, np.int64), np.stack([by_sample[sample] for sample in samples])
+
+
+def draw_memory(record: RunRecord) -> "Figure":
+    """Draw the images in memory as stacked areas, the first task at the bottom."""
+    samples, counts = memory_counts(record)
+    tasks: tuple[tuple[int, ...], ...] = (tuple(range(counts.shape[1])),)
+    names = ["all classes"]
+    if has_disjoint_tasks(record.stream):
+        tasks = record.stream.tasks
+        names = [f"task {task + 1}" for task in range(len(tasks))]
+    with use_theme():
+        figure, axes = make_figure()
+        _draw_stack(axes, samples, counts, tasks, names)
+        axes.set_ylim(0, 1.02 * max(1, int(counts.sum(axis=1).max())))
+        axes.set_ylabel("images in memory")
+        set_stream_axis(axes, record.stream.samples)
+        add_legend(axes)
+        return figure
+
+
+def _draw_stack(
+    axes: "Axes",
+    samples: Integers,
+    counts: Integers,
+    tasks: tuple[tuple[int, ...], ...],
+    names: list[str],
+) -> None:
+    bottom = np.zeros(len(samples))
+    has_class_lines = counts.shape[1] <= _MAX_CLASS_LINES
+    for task, name, color in zip(tasks, names, task_colors(len(tasks)), strict=True):
+        label = name if len(tasks) <= _MAX_NAMED_TASKS else None
+        top = bottom + counts[:, list(task)].sum(axis=1)
+        axes.fill_between(samples, bottom, top, color=color, alpha=0.75, linewidth=0, label=label)
+        for c in task if has_class_lines else ():
+            bottom = bottom + counts[:, c]
+            axes.plot(samples, bottom, color="#ffffff", linewidth=0.5, alpha=0.6)
+        bottom = top

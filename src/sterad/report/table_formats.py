@@ -1,0 +1,256 @@
+"""Tables as Markdown, terminal output, LaTeX (booktabs) and CSV."""
+
+import csv
+import io
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sterad.report.tables import (
+    MAIN_METRIC,
+    MetricTable,
+    build_table,
+    format_rank,
+    format_summary,
+    percent,
+)
+from sterad.results.comparison import SHORT_RULE
+from sterad.results.grouping import Label, Layout, flatten, lay_out
+from sterad.results.record import METRICS, RunRecord
+from sterad.results.statistics import Summary
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+MAX_LATEX_ROWS = 40
+"""Rows of a LaTeX table that fit on a page."""
+MAX_LATEX_COLUMNS = 4
+"""Columns that fit the text width; wider tables are scaled down."""
+_COSTS = (
+    "seconds",
+    "images_per_second",
+    "images_per_step",
+    "consolidation_images",
+    "peak_memory_bytes",
+)
+_MARKDOWN_MARKS = {"best": "**{}**", "second": "<ins>{}</ins>", "": "{}"}
+_TERMINAL_MARKS = {"best": "bold", "second": "underline", "": ""}
+_LATEX_MARKS = {"best": r"\textbf{%s}", "second": r"\underline{%s}", "": "%s"}
+_LATEX_PREAMBLE = r"""\documentclass[11pt]{article}
+\usepackage[T1]{fontenc}
+\usepackage[utf8]{inputenc}
+\usepackage[margin=2.2cm]{geometry}
+\usepackage{booktabs}
+\usepackage{graphicx}
+\begin{document}
+"""
+_LATEX_CHARACTERS = {
+    "\\": r"\textbackslash{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    '"': r"\textquotedbl{}",
+    "–": "--",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "σ": r"$\sigma$",
+    "κ": r"$\kappa$",
+    "²": r"$^2$",
+    "…": r"\ldots{}",
+    "’": "'",
+}
+CsvRow = Mapping[str, Any]
+
+
+def to_markdown(table: MetricTable) -> str:
+    """Return a table in Markdown, one row per method."""
+    lines = [["method", *(_escape_markdown(column.text) for column in table.columns)]]
+    for row, (label, cells) in enumerate(table.rows):
+        texts = [
+            _MARKDOWN_MARKS[table.mark(row, column)].format(format_summary(cell))
+            for column, cell in enumerate(cells)
+        ]
+        lines.append([_escape_markdown(label.text), *texts])
+    if table.ranks:
+        for line, text in zip(lines, ["rank", *map(format_rank, table.ranks)], strict=True):
+            line.append(text)
+    rows = ["| " + " | ".join(line) + " |" for line in lines]
+    rows.insert(1, "|:--|" + "--:|" * (len(lines[0]) - 1))
+    return "\n".join(rows) + "\n"
+
+
+def _escape_markdown(text: str) -> str:
+    return re.sub(r"([\\|<*`])", r"\\\1", " ".join(text.split()))
+
+
+def terminal_table(records: Iterable[RunRecord], metric: str = MAIN_METRIC) -> "Table":
+    """Return the table of one metric for a rich console."""
+    return to_terminal(build_table(lay_out(records), metric))
+
+
+def to_terminal(table: MetricTable) -> "Table":
+    """Return a table for a rich console."""
+    from rich.table import Table
+    from rich.text import Text
+
+    has_marks = any(ranking.best for ranking in table.rankings)
+    notes = [SHORT_RULE] if has_marks else table.unmarked_notes
+    caption = "\n".join([f"{table.remark}.", *notes])
+    rich_table = Table(title=Text(table.title), caption=Text(caption))
+    rich_table.add_column("method", no_wrap=True)
+    for column in table.columns:
+        rich_table.add_column(Text("\n".join(column.parts)), justify="right", no_wrap=True)
+    if table.ranks:
+        rich_table.add_column("rank", justify="right")
+    for row, (label, cells) in enumerate(table.rows):
+        texts = [
+            Text(format_summary(cell), style=_TERMINAL_MARKS[table.mark(row, column)])
+            for column, cell in enumerate(cells)
+        ]
+        rank = [Text(format_rank(table.ranks[row]))] if table.ranks else []
+        rich_table.add_row(Text(label.text), *texts, *rank)
+    return rich_table
+
+
+def latex_document(tables: Sequence[MetricTable], remarks: Sequence[str]) -> str:
+    """Return a LaTeX document with `remarks` and all tables; long tables are split."""
+    parts = [_LATEX_PREAMBLE, *(f"\\noindent {escape_latex(remark)}\n" for remark in remarks)]
+    for table in tables:
+        starts = range(0, len(table.rows), MAX_LATEX_ROWS)
+        parts += [to_latex(table, start) for start in starts]
+    return "\n".join([*parts, "\\end{document}\n"])
+
+
+def to_latex(table: MetricTable, start: int = 0) -> str:
+    """Return the rows of a table from `start` on that fit on a page, with its footnotes."""
+    stop = min(start + MAX_LATEX_ROWS, len(table.rows))
+    part = "" if len(table.rows) <= MAX_LATEX_ROWS else f", rows {start + 1} to {stop}"
+    is_wide = len(table.columns) > MAX_LATEX_COLUMNS
+    lines = [
+        r"\begin{table}[htbp]",
+        r"\centering",
+        f"\\caption{{{escape_latex(f'{table.title}{part}: {table.remark}.')}}}",
+        f"\\label{{tab:{table.metric.replace('_', '-')}{f'-{start}' if start else ''}}}",
+        *([r"\resizebox{\textwidth}{!}{%"] if is_wide else [r"\small"]),
+        *_latex_tabular(table, range(start, stop)),
+        *(["}"] if is_wide else []),
+        *(
+            f"\\par\\smallskip\\parbox{{0.95\\textwidth}}{{\\footnotesize {escape_latex(note)}}}"
+            for note in table.footnotes
+        ),
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_tabular(table: MetricTable, rows: range) -> list[str]:
+    heads = ["method", *map(_latex_head, table.columns), *(["rank"] if table.ranks else [])]
+    lines = [f"\\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}", r"\toprule", _latex_row(heads)]
+    lines.append(r"\midrule")
+    for row in rows:
+        label, cells = table.rows[row]
+        texts = [_latex_cell(cell, table.mark(row, column)) for column, cell in enumerate(cells)]
+        rank = [escape_latex(format_rank(table.ranks[row]))] if table.ranks else []
+        lines.append(_latex_row([escape_latex(label.text), *texts, *rank]))
+    return [*lines, r"\bottomrule", r"\end{tabular}"]
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    # LaTeX reads a bracket after \\ as an argument; {} prevents that.
+    return " & ".join(f"{{}}{cell}" if cell.startswith("[") else cell for cell in cells) + r" \\"
+
+
+def _latex_head(label: Label) -> str:
+    return r"\shortstack[r]{" + r"\\".join(escape_latex(part) for part in label.parts) + "}"
+
+
+def _latex_cell(summary: Summary | None, mark: str) -> str:
+    if summary is None:
+        return "--"
+    mean = _LATEX_MARKS[mark] % percent(summary.mean)
+    return mean if summary.std is None else f"{mean} {{\\scriptsize $\\pm$ {percent(summary.std)}}}"
+
+
+def escape_latex(text: str) -> str:
+    r"""Escape a text for pdflatex; letters without a glyph lose their accents or become "?".
+
+    >>> escape_latex("er_ace 50% é 漢")
+    'er\\_ace 50\\% é ?'
+    """
+    return "".join(_LATEX_CHARACTERS.get(c) or _latex_letter(c) for c in " ".join(text.split()))
+
+
+def _latex_letter(character: str) -> str:
+    if " " <= character <= "~" or "À" <= character <= "ÿ":
+        return character
+    ascii_text = unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode()
+    return ascii_text if ascii_text.isalnum() else "?"
+
+
+def runs_csv(records: Sequence[RunRecord]) -> str:
+    """Return one row per run: id, metrics, costs, settings, execution, provenance."""
+    return _to_csv([_run_row(record) for record in records])
+
+
+def _run_row(record: RunRecord) -> CsvRow:
+    row: dict[str, Any] = {"id": record.id}
+    row |= {name: getattr(record, name) for name in (*METRICS, *_COSTS)}
+    row |= {"samples": record.stream.samples, "steps": record.stream.steps}
+    row |= flatten(record.config)
+    row |= {f"execution.{name}": value for name, value in flatten(record.execution).items()}
+    return row | {f"provenance.{name}": value for name, value in flatten(record.provenance).items()}
+
+
+def cells_csv(layout: Layout, tables: Iterable[MetricTable]) -> str:
+    """Return one row per cell: mean, standard deviation, 95 % interval, mark and test."""
+    return _to_csv([row for table in tables for row in _cell_rows(layout, table)])
+
+
+def _cell_rows(layout: Layout, table: MetricTable) -> Iterable[CsvRow]:
+    for row, (label, cells) in enumerate(table.rows):
+        for column, summary in enumerate(cells):
+            if summary is None:
+                continue
+            margin = summary.margin
+            yield {
+                "metric": table.metric,
+                "method": label.text,
+                "setting": layout.columns[column].text,
+                "n": summary.n,
+                "mean": summary.mean,
+                "std": summary.std,
+                "low": None if margin is None else summary.mean - margin,
+                "high": None if margin is None else summary.mean + margin,
+                "mark": table.mark(row, column),
+                **_test_values(table, row, column),
+                "rank": table.ranks[row] if table.ranks else None,
+            }
+
+
+def _test_values(table: MetricTable, row: int, column: int) -> CsvRow:
+    """Return the comparison with the best mean; `difference` is best mean minus this one."""
+    tests = [test for test in table.rankings[column].comparisons if test.row == row]
+    test = tests[0] if tests else None
+    return {
+        "compared_with": test and table.rows[test.best_row][0].text,
+        "common_seeds": test and test.difference.n,
+        "difference": test and test.difference.mean,
+        "p": test and test.p,
+        "p_corrected": test and test.corrected,
+    }
+
+
+def _to_csv(rows: Sequence[CsvRow]) -> str:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _csv_value(value) for name, value in row.items()} for row in rows)
+    return text.getvalue()
+
+
+def _csv_value(value: Any) -> Any:
+    return " ".join(map(str, value)) if isinstance(value, tuple) else value
