@@ -131,14 +131,15 @@ class JournalFile(JournalFileBackend):
 
     def read_logs(self, log_number_from: int) -> Generator[dict[str, Any], None, None]:
         """Yield the entries from a number on."""
-        try:
-            with self._write_errors():
+        with self._write_errors():
+            try:
                 yield from super().read_logs(log_number_from)
-        except ValueError as error:
-            raise SteradError(
-                f"the storage {str(self.file)!r} is not the journal of a search, or is damaged: "
-                "choose another file with --storage; finished runs are read, not repeated"
-            ) from error
+            except ValueError as error:
+                raise SteradError(
+                    f"the storage {str(self.file)!r} is not the journal of a search, or is "
+                    "damaged: choose another file with --storage; finished runs are read, not "
+                    "repeated"
+                ) from error
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         """Append entries."""
