@@ -7,7 +7,7 @@ from sterad.cli import main
 from sterad.cli.components import Request, request
 from sterad.errors import SteradError
 from sterad.experiments.launchers import Local, Ray, Slurm
-from sterad.experiments.launchers.local import RUNS_PER_CORE
+from sterad.experiments.launchers.local import MAX_RUNS_PER_CORE
 from sterad.threads import cores
 
 STUDY = """
@@ -24,21 +24,21 @@ method = "finetune"
 
 
 @dataclass(frozen=True)
-class Few:
-    """A command with few options."""
+class Options:
+    """The options of a command."""
 
     out: Path = Path("runs")
-    """Where."""
+    """Folder."""
     plugin: tuple[Path, ...] = ()
     """Files."""
 
 
-def asked(words: list[str]) -> Request:
-    return request(words, "command", "about", None, ("launcher",), {"Options": (Few,)})
+def parse(argv: list[str]) -> Request:
+    return request(argv, "command", "about", None, ("launcher",), {"Options": (Options,)})
 
 
 @pytest.mark.parametrize(
-    ("words", "launcher"),
+    ("argv", "launcher"),
     [
         ([], Local()),
         (["--workers", "3"], Local(3)),
@@ -47,19 +47,19 @@ def asked(words: list[str]) -> Request:
         (["--launcher", "SLURM", "--memory-gb", "2"], Slurm(memory_gb=2.0)),
     ],
 )
-def test_fields_of_the_launcher_are_options(words: list[str], launcher: object) -> None:
-    made = asked(["--out", "there", *words])
-    assert made.take(Few) == Few(Path("there"))
-    assert made.component("launcher") == launcher
+def test_fields_of_a_launcher_are_options(argv: list[str], launcher: object) -> None:
+    parsed = parse(["--out", "there", *argv])
+    assert parsed.take(Options) == Options(Path("there"))
+    assert parsed.component("launcher") == launcher
 
 
-def test_an_unknown_launcher_is_a_sentence() -> None:
+def test_an_unknown_launcher_is_an_error() -> None:
     with pytest.raises(SteradError, match=r"unknown launcher 'rey': did you mean 'ray'"):
-        asked(["--launcher", "rey"])
+        parse(["--launcher", "rey"])
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("argv", "error"),
     [
         (["--workers", "0"], "--workers 0 is out of range: give an integer from 1 to 1,000,000"),
         (
@@ -73,17 +73,17 @@ def test_an_unknown_launcher_is_a_sentence() -> None:
         (["--gpus", "1"], "unknown option --gpus: it belongs to the launcher ray, slurm"),
     ],
 )
-def test_values_that_no_launcher_can_have(words: list[str], told: str) -> None:
-    with pytest.raises(SteradError) as refused:
-        asked(words)
-    assert str(refused.value) == told
+def test_invalid_launcher_options_are_refused(argv: list[str], error: str) -> None:
+    with pytest.raises(SteradError) as caught:
+        parse(argv)
+    assert str(caught.value) == error
 
 
-def test_more_workers_than_the_machine_can_run_are_refused() -> None:
-    most = RUNS_PER_CORE * cores()
-    assert asked(["--workers", str(most)]).component("launcher") == Local(most)
-    with pytest.raises(SteradError, match=rf"^workers {most + 1} .* so give at most {most}$"):
-        asked(["--workers", str(most + 1)]).component("launcher")
+def test_too_many_workers_are_refused() -> None:
+    limit = MAX_RUNS_PER_CORE * cores()
+    assert parse(["--workers", str(limit)]).component("launcher") == Local(limit)
+    with pytest.raises(SteradError, match=rf"^workers {limit + 1} .* so give at most {limit}$"):
+        parse(["--workers", str(limit + 1)]).component("launcher")
 
 
 def test_a_launcher_from_a_plugin(tmp_path: Path) -> None:
@@ -96,18 +96,20 @@ def test_a_launcher_from_a_plugin(tmp_path: Path) -> None:
         "class Mine:\n"
         "    'Runs nothing.'\n"
         "    speed: int = 1\n"
-        "    def launch(self, jobs, watch):\n"
+        "    def launch(self, jobs, on_event):\n"
         "        return iter(())\n"
     )
-    words = ["--plugin", str(file), "--launcher", "mine", "--speed", "9"]
-    assert vars(asked(words).component("launcher")) == {"speed": 9}
+    argv = ["--plugin", str(file), "--launcher", "mine", "--speed", "9"]
+    assert vars(parse(argv).component("launcher")) == {"speed": 9}
 
 
-def test_a_study_with_a_logger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_sends_events_to_a_logger(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "small.toml").write_text(STUDY)
-    words = ["study", str(tmp_path / "small.toml"), "--out", str(tmp_path / "runs")]
-    assert main([*words, "--logger", "tensorbord"]) == 2
+    argv = ["study", str(tmp_path / "small.toml"), "--out", str(tmp_path / "runs")]
+    assert main([*argv, "--logger", "tensorbord"]) == 2
     assert "did you mean 'tensorboard'" in capsys.readouterr().err
-    assert main([*words, "--threads", "1", "--logger", "tensorboard"]) == 0
+    assert main([*argv, "--threads", "1", "--logger", "tensorboard"]) == 0
     assert list(tmp_path.glob("runs/*/tensorboard/events.*"))
     assert "finetune" in capsys.readouterr().out
