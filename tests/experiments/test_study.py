@@ -38,10 +38,10 @@ def read_study(folder: Path, text: str) -> Study:
 
 
 def test_runs_are_the_product_of_the_axes_in_order(tmp_path: Path) -> None:
-    made = read_study(
+    study = read_study(
         tmp_path, '[axes]\nmethod = ["agd-fd", "finetune"]\nseed = [0, 1, 2]\nmemory = [9]'
     )
-    assert [(c.method.name, c.settings.seed) for c in made.configs] == [
+    assert [(c.method.name, c.settings.seed) for c in study.configs] == [
         ("agd-fd", 0),
         ("agd-fd", 1),
         ("agd-fd", 2),
@@ -49,19 +49,19 @@ def test_runs_are_the_product_of_the_axes_in_order(tmp_path: Path) -> None:
         ("finetune", 1),
         ("finetune", 2),
     ]
-    assert {c.settings.memory for c in made.configs} == {9}
+    assert {c.settings.memory for c in study.configs} == {9}
 
 
 def test_a_study_of_one_run_and_its_title(tmp_path: Path) -> None:
-    made = read_study(tmp_path, "[fixed]\nseed = 3")
-    assert made.configs == (RunConfig.of(seed=3),)
-    assert made.title == "grid"
+    study = read_study(tmp_path, "[fixed]\nseed = 3")
+    assert study.configs == (RunConfig.of(seed=3),)
+    assert study.title == "grid"
     assert read_study(tmp_path, 'title = "Mine"\n[fixed]\nseed = 3').title == "Mine"
 
 
 def test_method_tables_apply_to_one_method(tmp_path: Path) -> None:
-    made = read_study(tmp_path, TINY)
-    by_name = {c.method.name: c for c in made.configs}
+    study = read_study(tmp_path, TINY)
+    by_name = {c.method.name: c for c in study.configs}
     assert by_name["agd-fd"].method.fields.views == 1
     assert not hasattr(by_name["finetune"].method.fields, "projection")
 
@@ -77,13 +77,13 @@ def test_axes_override_method_tables_and_these_override_fixed(tmp_path: Path) ->
 
 
 def test_duplicate_runs_are_removed(tmp_path: Path) -> None:
-    made = read_study(tmp_path, '[axes]\nseed = [0, 0]\nmethod = ["agd-fd", "AGD_FD"]')
-    assert made.configs == (RunConfig.of(),)
+    study = read_study(tmp_path, '[axes]\nseed = [0, 0]\nmethod = ["agd-fd", "AGD_FD"]')
+    assert study.configs == (RunConfig.of(),)
 
 
 def test_old_names_of_fields_are_accepted(tmp_path: Path) -> None:
-    made = read_study(tmp_path, "[axes]\nmem_size = [3, 4]")
-    assert [c.settings.memory for c in made.configs] == [3, 4]
+    study = read_study(tmp_path, "[axes]\nmem_size = [3, 4]")
+    assert [c.settings.memory for c in study.configs] == [3, 4]
 
 
 @pytest.mark.parametrize(
@@ -175,23 +175,23 @@ fixed = { tasks = 2, memory = 3 }
 
 
 def test_a_study_is_the_union_of_its_grids(tmp_path: Path) -> None:
-    made = read_study(tmp_path, GRIDS).configs
-    assert [(c.dataset.name, c.method.name, c.settings.memory, c.settings.seed) for c in made] == [
+    study = read_study(tmp_path, GRIDS).configs
+    assert [(c.dataset.name, c.method.name, c.settings.memory, c.settings.seed) for c in study] == [
         *(("digits", method, memory, seed) for method in ("agd-fd", "er") for seed in (0, 1)
           for memory in (3, 4)),
         ("synthetic", "agd-fd", 5, 7),
         ("synthetic", "er", 5, 7),
     ], "the runs of the third grid are in the first"  # fmt: skip
-    assert {c.stream.fields.tasks for c in made if c.dataset.name == "digits"} == {2}
-    last = made[-1].method.fields
+    assert {c.stream.fields.tasks for c in study if c.dataset.name == "digits"} == {2}
+    last = study[-1].method.fields
     assert (last.lr, last.momentum, last.views) == (0.5, 0.1, 2)
 
 
 def test_spellings_of_a_name_are_merged(tmp_path: Path) -> None:
     text = "[axes]\nmemory-batch = [3, 4]\n[method.AGD_FD]\nlr = 0.5\n"
     grid = "[[grid]]\nfixed.memory_batch = 9\nmethod.agd-fd.momentum = 0.1"
-    (made,) = read_study(tmp_path, text + grid).configs
-    fields = made.method.fields
+    (study,) = read_study(tmp_path, text + grid).configs
+    fields = study.method.fields
     assert (fields.memory_batch, fields.lr, fields.momentum) == (9, 0.5, 0.1)
 
 
@@ -211,20 +211,20 @@ def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
 
 
 def test_missing_runs_and_records(tmp_path: Path) -> None:
-    made = read_study(tmp_path, TINY)
-    first, *others = made.configs
-    assert made.missing(tmp_path) == made.configs
-    assert made.records(tmp_path) == ([], [])
+    study = read_study(tmp_path, TINY)
+    first, *others = study.configs
+    assert study.missing(tmp_path) == study.configs
+    assert study.records(tmp_path) == ([], [])
     earlier = run(first, tmp_path, Execution(threads=1))
-    assert made.missing(tmp_path) == tuple(others)
-    assert made.records(tmp_path) == ([earlier], [])
-    jobs = [Job(config, tmp_path, Execution(threads=1)) for config in made.missing(tmp_path)]
+    assert study.missing(tmp_path) == tuple(others)
+    assert study.records(tmp_path) == ([earlier], [])
+    jobs = [Job(config, tmp_path, Execution(threads=1)) for config in study.missing(tmp_path)]
     outcomes = list(Local(2).launch(jobs, lambda run, event: None))
     assert [outcome.error for outcome in outcomes] == [None] * 3
-    assert [record.id for record in made.records(tmp_path)[0]] == [c.id for c in made.configs]
-    assert made.missing(tmp_path) == ()
+    assert [record.id for record in study.records(tmp_path)[0]] == [c.id for c in study.configs]
+    assert study.missing(tmp_path) == ()
     RunDirectory(tmp_path, others[-1].id).record.unlink()
-    assert made.missing(tmp_path) == (others[-1],)
+    assert study.missing(tmp_path) == (others[-1],)
 
 
 def test_every_other_value_overrides_tuned_values(tmp_path: Path) -> None:
@@ -249,6 +249,6 @@ def test_every_other_value_overrides_tuned_values(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", sorted(STUDIES.glob("*.toml")), ids=lambda file: file.stem)
 def test_the_studies_of_the_package_are_valid(file: Path) -> None:
-    made = Study.from_toml(file)
-    assert made.configs
-    assert made.title != file.stem
+    study = Study.from_toml(file)
+    assert study.configs
+    assert study.title != file.stem

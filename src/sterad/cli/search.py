@@ -161,7 +161,7 @@ def main(argv: Sequence[str]) -> int:
 def _create_plan(parsed: Request, options: SearchOptions) -> SearchPlan:
     config = parsed.config()
     space = read_space(config.method, options.space)
-    given = [one.name for one in space.dimensions if one.name in parsed.values]
+    given = [dim.name for dim in space.dimensions if dim.name in parsed.values]
     if given:
         print(f"given, so not searched: {', '.join(given)}", file=sys.stderr)
     return SearchPlan.create(

@@ -180,8 +180,8 @@ def _print_plan(study: Study, out: Path) -> None:
         cost = estimate(config, records)
         total += cost.seconds
         print(f"missing {config.id}  about {format_duration(cost.seconds)} ({cost.basis})")
-    time = format_duration(total)
-    print(f"{len(missing)} of {len(study.configs)} runs to do, about {time} one by one")
+    duration = format_duration(total)
+    print(f"{len(missing)} of {len(study.configs)} runs to do, about {duration} one by one")
     _print_notes(left_out_in_words(records, unreadable))
 
 

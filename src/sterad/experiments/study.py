@@ -30,13 +30,11 @@ class Study:
 
     @classmethod
     def from_toml(cls, path: str | Path) -> "Study":
-        """Read a study file; the names of its fields are those of the command line.
+        """Read a study file; fields have the names of the command line.
 
-        `[axes]` has a list of values for each of its fields, and a grid is the product of these.
-        A value in `[axes]` overrides one in `[method.NAME]`, which holds for one method, this
-        overrides `[fixed]`, and this the file of tuned values that `tuned` names. Each `[[grid]]`
-        may have its own of these, merged over the common ones; the study is the union of its
-        grids.
+        The runs are the product of the lists in `[axes]`. Precedence: the file of tuned values that
+        `tuned` names < `[fixed]` < `[method.NAME]`, for one method < `[axes]`. Each `[[grid]]` may
+        have its own tables, merged over the common ones; the study is the union of its grids.
         """
         file, raw = Path(path), read_toml(path, "the study")
         try:

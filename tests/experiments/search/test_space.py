@@ -43,10 +43,10 @@ def test_paper_spaces_are_valid_for_their_methods(name: str) -> None:
 
 
 def test_paper_lists() -> None:
-    lists = {one.name: one.values for one in read_space(create_method("agd-fd")).dimensions}
+    lists = {dim.name: dim.values for dim in read_space(create_method("agd-fd")).dimensions}
     assert lists["lr"] == (1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 1e-1)
     assert lists["variance"] == (0.05, 0.5, 1, 2, 3, 4, 5, 10)
-    others = {one.name: one.values for one in read_space(create_method("derpp")).dimensions}
+    others = {dim.name: dim.values for dim in read_space(create_method("derpp")).dimensions}
     assert (others["lr"], others["alpha"]) == ((1e-4, 1e-3, 1e-2, 3e-2), (0.1, 0.2, 0.5, 1))
 
 
@@ -67,7 +67,7 @@ def test_a_field_that_has_no_effect_is_not_varied(tmp_path: Path) -> None:
 
 def test_spellings_of_names_and_duplicate_values(tmp_path: Path) -> None:
     space = create_space(tmp_path, "[ER]\nweight-decay = [0, 1, 0]\n")
-    assert [(one.name, one.values) for one in space.dimensions] == [("weight_decay", (0.0, 1.0))]
+    assert [(dim.name, dim.values) for dim in space.dimensions] == [("weight_decay", (0.0, 1.0))]
 
 
 def test_old_names_of_fields_are_accepted(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_old_names_of_fields_are_accepted(tmp_path: Path) -> None:
     momentum = { values = [0.0, 0.5], only = { optimiser = "sgd" } }
     """
     space = create_space(tmp_path, text)
-    assert [one.name for one in space.dimensions] == ["optimizer", "augmentation", "momentum"]
+    assert [dim.name for dim in space.dimensions] == ["optimizer", "augmentation", "momentum"]
     assert space.dimensions[2].only == {"optimizer": "sgd"}
     with pytest.raises(SteradError, match="'recipe' is another name of augmentation"):
         create_space(tmp_path, '[er]\naugmentation = ["full"]\nrecipe = ["none"]\n')

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from sterad.errors import SteradError
-from sterad.experiments.launchers.job import LAUNCHERS, EventCallback, Job, Outcome, run_job
+from sterad.experiments.launchers.job import (
+    LAUNCHERS,
+    EventCallback,
+    Job,
+    Outcome,
+    read_outcome,
+    run_job,
+)
 from sterad.extras import require_extra
 from sterad.threads import cores
 from sterad.validation import Count, Positive, Range, check_fields
@@ -80,7 +87,7 @@ class Slurm:
                         on_event(array_job.job.id, event)
                     if done:
                         array.remove(array_job)
-                        outcome = array_job.read_outcome()
+                        outcome = array_job.find_outcome()
                         if outcome is not None:
                             yield outcome
                         elif array_job.attempts > self.retries:
@@ -165,15 +172,12 @@ class _ArrayJob:
             with contextlib.suppress(ValueError):
                 yield json.loads(line)
 
-    def read_outcome(self) -> Outcome | None:
+    def find_outcome(self) -> Outcome | None:
         """Return the outcome of a job, or None if it left neither a record nor an error."""
-        try:
-            if (record := self.job.directory.read_record()) is not None:
-                return Outcome(self.job, record)
-        except SteradError as error:
-            return Outcome(self.job, error=str(error))
+        if self.job.directory.record.exists():
+            return read_outcome(self.job, None)
         if self.error_file.exists():
-            return Outcome(self.job, error=self.error_file.read_text())
+            return read_outcome(self.job, self.error_file.read_text())
         return None
 
     def describe_death(self) -> str:

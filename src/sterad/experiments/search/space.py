@@ -156,7 +156,7 @@ class Space:
     def drop_dimensions(self, names: Iterable[str]) -> "Space":
         """Return the space without some dimensions: their fields keep the method's values."""
         dropped = set(names)
-        searched = tuple(one for one in self.dimensions if one.name not in dropped)
+        searched = tuple(dim for dim in self.dimensions if dim.name not in dropped)
         if not searched:
             raise SteradError(
                 f"no field of {self.method.name} is left to search, as every field of the space "
