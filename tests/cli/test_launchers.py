@@ -3,24 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from sterad.cli import main
 from sterad.cli.components import Request, request
 from sterad.errors import SteradError
 from sterad.experiments.launchers import Local, Ray, Slurm
 from sterad.experiments.launchers.local import MAX_RUNS_PER_CORE
 from sterad.threads import cores
-
-STUDY = """
-[fixed]
-dataset = "synthetic"
-classes = 2
-per_class = 6
-test-per-class = 2
-tasks = 2
-memory = 4
-width = 2
-method = "finetune"
-"""
 
 
 @dataclass(frozen=True)
@@ -101,15 +88,3 @@ def test_a_launcher_from_a_plugin(tmp_path: Path) -> None:
     )
     argv = ["--plugin", str(file), "--launcher", "mine", "--speed", "9"]
     assert vars(parse(argv).component("launcher")) == {"speed": 9}
-
-
-def test_a_study_sends_events_to_a_logger(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "small.toml").write_text(STUDY)
-    argv = ["study", str(tmp_path / "small.toml"), "--out", str(tmp_path / "runs")]
-    assert main([*argv, "--logger", "tensorbord"]) == 2
-    assert "did you mean 'tensorboard'" in capsys.readouterr().err
-    assert main([*argv, "--threads", "1", "--logger", "tensorboard"]) == 0
-    assert list(tmp_path.glob("runs/*/tensorboard/events.*"))
-    assert "finetune" in capsys.readouterr().out

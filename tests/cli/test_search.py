@@ -47,7 +47,7 @@ def test_the_best_values_are_printed_and_written_with_their_source(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     argv = [*SEARCH, "--sampler", "grid", "--lr", "0.02", "--seeds", "7", "--workers", "2"]
-    argv += ["--memory-format", "contiguous"]
+    argv += ["--memory-format", "contiguous", "--logger", "tensorboard"]
     assert main(argv) == 0
     printed = capsys.readouterr()
     assert "given, so not searched: lr" in printed.err
@@ -68,6 +68,7 @@ def test_the_best_values_are_printed_and_written_with_their_source(
     for option in ("--threads", "--workers", "--memory-format"):
         assert option not in found.source
     records = list((folder / "searches").glob("*/record.json"))
+    assert len(list((folder / "searches").glob("*/tensorboard/events.*"))) == len(records) == 2
     formats = {json.loads(r.read_text())["execution"]["memory_format"] for r in records}
     assert formats == {"contiguous"}
     assert {json.loads(r.read_text())["config"]["validation"] for r in records} == {0.1}
@@ -102,6 +103,7 @@ def test_invalid_options_are_errors(folder: Path, error_of: Callable[..., str]) 
     grid = error_of("search", "er", "--sampler", "grid", "--trials", "10")
     assert "the grid has 48 points and 10 trials are allowed" in grid
     assert "unknown launcher" in error_of(*SEARCH, "--launcher", "lokal")
+    assert "did you mean 'tensorboard'" in error_of(*SEARCH, "--logger", "tensorbord")
     text = "cannot save tuned values to 'best.txt': its name must end in .toml"
     assert text in error_of(*SEARCH, "--save-tuned", "best.txt")
     none = "--trials 0 is out of range: give an integer from 1 to 1,000,000"

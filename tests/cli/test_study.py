@@ -73,3 +73,13 @@ def test_unreadable_records_are_named_and_skipped(
     assert f"{ids[2]}/record.json has schema 2" in newer
     assert count == "sterad: left out: 2 of 3 records; their files stay as they are"
     assert (tmp_path / "runs" / ids[1] / "record.json").read_text() == record[:99]
+
+
+def test_events_are_sent_to_a_logger(
+    argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*argv, "--logger", "tensorbord"]) == 2
+    assert "did you mean 'tensorboard'" in capsys.readouterr().err
+    assert main([*argv, "--threads", "1", "--logger", "tensorboard"]) == 0
+    assert len(list(tmp_path.glob("runs/*/tensorboard/events.*"))) == 2, "one run was done before"
+    assert "finetune" in capsys.readouterr().out

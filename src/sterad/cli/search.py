@@ -180,10 +180,14 @@ def _run_search(search: "Search", parsed: Request, output: SearchOutput) -> int:
     execution, launcher = parsed.execution(), parsed.component("launcher")
 
     def create_job(config: RunConfig) -> Job:
-        return Job(config, output.out, execution, output.checkpoint_every, output.plugin)
+        return Job(
+            config, output.out, execution, output.checkpoint_every, output.plugin, output.logger
+        )
 
+    job = create_job(search.plan.config)
     if isinstance(launcher, Local):  # other launchers read the data on the workers' machines
-        check_data([create_job(search.plan.config)])
+        check_data([job])
+    job.create_loggers()  # report an unknown or missing logger before the first run
     batch_size = getattr(launcher, "workers", None) or cores()
     with SearchView(search) as view:
         search.run(launcher, batch_size, create_job, view)

@@ -25,6 +25,7 @@ EventCallback = Callable[[str, Mapping[str, Any]], bool | None]
 A launcher that cannot stop a single run may ignore this.
 """
 MAX_ERROR_LENGTH = 300
+"""Characters of an unexpected error that are shown."""
 
 
 @dataclass(frozen=True)
@@ -134,11 +135,16 @@ def run_job(text: str, loggers: Sequence[Logger] = ()) -> str | None:
     except SteradError as error:
         return str(error)
     except Exception as error:
-        message = f"{type(error).__name__}: {' '.join(str(error).split())[:MAX_ERROR_LENGTH]}"
+        message = f"{type(error).__name__}: {shorten_error(error)}"
         if directory is None:
             return message
         return f"{message}; see {str(_write_traceback(directory.path))!r}"
     return None
+
+
+def shorten_error(error: Exception) -> str:
+    """Return the message of an exception as one line of limited length."""
+    return " ".join(str(error).split())[:MAX_ERROR_LENGTH]
 
 
 def _write_traceback(folder: Path) -> Path:

@@ -16,7 +16,13 @@ from typing import Annotated, Any
 
 import sterad
 from sterad.errors import SteradError
-from sterad.experiments.launchers.job import LAUNCHERS, EventCallback, Job, Outcome
+from sterad.experiments.launchers.job import (
+    LAUNCHERS,
+    EventCallback,
+    Job,
+    Outcome,
+    shorten_error,
+)
 from sterad.experiments.launchers.remote_job import (
     RAY_TIMEOUT_S,
     RemoteJob,
@@ -34,7 +40,6 @@ POLL_INTERVAL_S = 0.5
 """Seconds between two requests for new events."""
 OBJECT_STORE_BYTES = 200 * 2**20
 """Size of the object store of a cluster that is started here."""
-MAX_ERROR_LENGTH = 200
 
 
 @LAUNCHERS.register("ray")
@@ -117,10 +122,9 @@ class Ray:
         try:
             ray.init(**options, runtime_env=_runtime_env(), log_to_driver=False, logging_level=40)
         except Exception as error:  # Ray documents no type
-            reason = " ".join(str(error).split())[:MAX_ERROR_LENGTH]
             raise SteradError(
-                f"Ray does not start ({reason}): the machine may be too busy; try again later, or "
-                "use --launcher local"
+                f"Ray does not start ({shorten_error(error)}): the machine may be too busy; try "
+                "again later, or use --launcher local"
             ) from error
         if callable(handler):  # Ray's own handler ends this process without a message
             signal.signal(signal.SIGTERM, handler)
@@ -213,7 +217,7 @@ class RayJobs:
         try:
             error, files = self.ray.get(reference)
         except self.ray.exceptions.RayError as failure:
-            reason = " ".join(str(failure).split())[:MAX_ERROR_LENGTH]
+            reason = shorten_error(failure)
             return Outcome(job, error=f"its worker died in every attempt: {reason}")
         return store_result(job, error, files, self.shared)
 

@@ -91,19 +91,26 @@ class JournalLock:
     def __init__(self, file: Path) -> None:
         """Protect a journal file."""
         self.file = file
-        self.lock = filelock.FileLock(f"{file}.lock")
+        self.lock: filelock.BaseFileLock | None = None
 
     def acquire(self) -> bool:
         """Wait for the lock, then remove a last line that a kill or a full disk left incomplete."""
+        # A new lock each time: filelock prints an error for one that lives until the process exits.
+        lock = filelock.FileLock(f"{self.file}.lock")
         try:
-            self.lock.acquire(timeout=STORAGE_TIMEOUT_S, poll_interval=0.01)
+            lock.acquire(timeout=STORAGE_TIMEOUT_S, poll_interval=0.01)
         except filelock.Timeout as error:
             raise SteradError(
                 f"the storage {str(self.file)!r} has been locked by another process for "
                 f"{STORAGE_TIMEOUT_S:.0f} s: end that process and run the same command again; "
                 "finished runs are kept"
             ) from error
-        self._remove_incomplete_line()
+        self.lock = lock
+        try:
+            self._remove_incomplete_line()
+        except OSError:
+            self.release()
+            raise
         return True
 
     def _remove_incomplete_line(self) -> None:
@@ -116,7 +123,9 @@ class JournalLock:
 
     def release(self) -> None:
         """Release the lock."""
-        self.lock.release()
+        if self.lock is not None:
+            self.lock.release()
+            self.lock = None
 
 
 class JournalFile(JournalFileBackend):
