@@ -77,7 +77,8 @@ class Search:
 
     def trials(self) -> list[FrozenTrial]:
         """Return all trials but those that failed before this call."""
-        trials = self.study.get_trials(deepcopy=False)
+        with storage_errors(self.storage):
+            trials = self.study.get_trials(deepcopy=False)
         return [trial for trial in trials if trial.number not in self.sampler.retried]
 
     def ranked_trials(self) -> list[FrozenTrial]:
@@ -115,26 +116,52 @@ class Search:
         callback: SearchCallback,
     ) -> None:
         """Run the missing trials in batches, so that later batches use the earlier results."""
-        with storage_errors(self.storage):
-            while batch := self._next_batch(batch_size):
-                for _ in self.plan.seeds:
-                    _run_next_seed(batch, self.study, launcher, create_job, callback)
+        while batch := self._next_batch(batch_size):
+            for _ in self.plan.seeds:
+                self._run_next_seed(batch, launcher, create_job, callback)
 
     def _next_batch(self, batch_size: int) -> list["RunningTrial"]:
+        """Create trials that have not been started, up to a number."""
         batch: list[RunningTrial] = []
-        while len(batch) < batch_size and self.count_missing():
-            queued = any(trial.state is TrialState.WAITING for trial in self.trials())
-            if not queued and self.sampler.count_untried(self.study) <= 0:
-                break
-            trial = self.study.ask(self.plan.space.distributions())
-            set_owner(trial)
-            running = RunningTrial(trial, self.plan.configs(trial.params))
-            if any(running.configs == other.configs for other in batch):
-                # Two killed processes had the same point, and it was requeued twice.
-                self.study.tell(trial, state=TrialState.FAIL)
-            else:
-                batch.append(running)
+        with storage_errors(self.storage):
+            while len(batch) < batch_size and self.count_missing():
+                queued = any(trial.state is TrialState.WAITING for trial in self.trials())
+                if not queued and self.sampler.count_untried(self.study) <= 0:
+                    break
+                trial = self.study.ask(self.plan.space.distributions())
+                set_owner(trial)
+                running = RunningTrial(trial, self.plan.configs(trial.params))
+                if any(running.configs == other.configs for other in batch):
+                    # Two killed processes had the same point, and it was requeued twice.
+                    self.study.tell(trial, state=TrialState.FAIL)
+                else:
+                    batch.append(running)
         return batch
+
+    def _run_next_seed(
+        self,
+        batch: Sequence["RunningTrial"],
+        launcher: Launcher,
+        create_job: Callable[[RunConfig], Job],
+        callback: SearchCallback,
+    ) -> None:
+        """Run the next seed of every trial of a batch that has not ended."""
+        running = {t.next_config.id: t for t in batch if t.state is TrialState.RUNNING}
+        if not running:
+            return
+
+        def on_event(run: str, event: Mapping[str, Any]) -> bool:
+            callback.on_event(run, event)
+            with storage_errors(self.storage):
+                return running[run].on_event(event)
+
+        jobs = [create_job(trial.next_config) for trial in running.values()]
+        for outcome in launcher.launch(jobs, on_event):
+            callback.on_run_end(outcome.job.id)
+            with storage_errors(self.storage):
+                ended = running[outcome.job.id].on_run_end(outcome, self.study)
+            if ended is not None:
+                callback.on_trial_end(ended)
 
 
 @dataclass
@@ -172,25 +199,18 @@ class RunningTrial:
         set_owner(self.trial)
         return self._is_pruned()
 
-    def on_run_end(self, outcome: Outcome) -> None:
-        """Report the final accuracy of a seed, and update the state of the trial."""
-        if self.state is not TrialState.RUNNING:
-            return
-        if outcome.record is None:
-            diverged = DIVERGED in (outcome.error or "")
+    def on_run_end(self, outcome: Outcome, study: Study) -> FrozenTrial | None:
+        """Report the final accuracy of a seed; return the trial if it has ended."""
+        if self.state is TrialState.RUNNING and outcome.record is not None:
+            self._report_record(outcome.record)
+        elif self.state is TrialState.RUNNING:
             # TPE learns from pruned trials and ignores failed ones.
+            diverged = DIVERGED in (outcome.error or "")
             self.state = TrialState.PRUNED if diverged else TrialState.FAIL
             self.error = outcome.error
-            return
-        self._report_evaluations(outcome.record)
-        self.finals.append(outcome.record.final_average_accuracy)
-        self._report(self.mean, len(self.finals) * self._steps_per_seed)
-        if len(self.finals) == len(self.configs):
-            self.state = TrialState.COMPLETE
-        else:
-            self._is_pruned()
+        return None if self.state is TrialState.RUNNING else self._finish(study)
 
-    def finish(self, study: Study) -> FrozenTrial:
+    def _finish(self, study: Study) -> FrozenTrial:
         """Store the final state of the trial in the study."""
         self.trial.set_user_attr("finals", self.finals)
         if self.error is not None:
@@ -203,11 +223,17 @@ class RunningTrial:
             self.state = TrialState.PRUNED
         return self.state is TrialState.PRUNED
 
-    def _report_evaluations(self, record: RunRecord) -> None:
-        """Report the evaluations of a resumed run that an earlier process did not report."""
+    def _report_record(self, record: RunRecord) -> None:
+        """Report a finished seed, also the evaluations that an earlier process did not report."""
         for moment in record.moments:
             if moment.anytime:
                 self._report(moment.accuracy, self._step(moment.samples, record.stream.samples))
+        self.finals.append(record.final_average_accuracy)
+        self._report(self.mean, len(self.finals) * self._steps_per_seed)
+        if len(self.finals) == len(self.configs):
+            self.state = TrialState.COMPLETE
+        else:
+            self._is_pruned()
 
     def _report(self, value: float, step: int) -> None:
         if step not in self.reported:
@@ -221,31 +247,6 @@ class RunningTrial:
     def _step(self, samples: int, total: int) -> int:
         evaluation = samples * self.configs[0].settings.anytime // total
         return len(self.finals) * self._steps_per_seed + evaluation
-
-
-def _run_next_seed(
-    batch: Sequence[RunningTrial],
-    study: Study,
-    launcher: Launcher,
-    create_job: Callable[[RunConfig], Job],
-    callback: SearchCallback,
-) -> None:
-    """Run the next seed of every trial of a batch that has not ended."""
-    running = {t.next_config.id: t for t in batch if t.state is TrialState.RUNNING}
-    if not running:
-        return
-
-    def on_event(run: str, event: Mapping[str, Any]) -> bool:
-        callback.on_event(run, event)
-        return running[run].on_event(event)
-
-    jobs = [create_job(trial.next_config) for trial in running.values()]
-    for outcome in launcher.launch(jobs, on_event):
-        callback.on_run_end(outcome.job.id)
-        trial = running[outcome.job.id]
-        trial.on_run_end(outcome)
-        if trial.state is not TrialState.RUNNING:
-            callback.on_trial_end(trial.finish(study))
 
 
 def _create_pruner(plan: SearchPlan) -> BasePruner:

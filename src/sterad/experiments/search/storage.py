@@ -4,7 +4,7 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ CONNECT_ARGS: dict[str, dict[str, Any]] = {
 def open_storage(storage: str) -> BaseStorage:
     """Return the storage at a database URL or in a file, which is created if it does not exist."""
     if "://" not in storage:
-        return JournalStorage(JournalFile(Path(storage)))
+        return _open_journal(Path(storage))
     try:
         backend = make_url(storage).get_backend_name()
     except ArgumentError as error:
@@ -46,6 +46,18 @@ def open_storage(storage: str) -> BaseStorage:
         ) from error
     options = {"connect_args": CONNECT_ARGS.get(backend, {}), "pool_pre_ping": True}
     return _open_database(storage, options)
+
+
+def _open_journal(file: Path) -> JournalStorage:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = JournalLock(file)
+        return JournalStorage(JournalFileBackend(str(file), lock))  # type: ignore[arg-type]
+    except ValueError as error:
+        raise SteradError(
+            f"the storage {str(file)!r} is not the journal of a search, or is damaged: choose "
+            "another file with --storage; finished runs are read, not repeated"
+        ) from error
 
 
 def _open_database(url: str, options: dict[str, Any], attempts: int = 3) -> RDBStorage:
@@ -61,15 +73,17 @@ def _open_database(url: str, options: dict[str, Any], attempts: int = 3) -> RDBS
 
 @contextlib.contextmanager
 def storage_errors(storage: str) -> Iterator[None]:
-    """Turn the errors of a database into a `SteradError`."""
+    """Turn the errors of a database or a file into a `SteradError`."""
     try:
         yield
-    except (SQLAlchemyError, StorageInternalError, ImportError) as error:
+    except (SQLAlchemyError, StorageInternalError, ImportError, OSError) as error:
         cause = error.__cause__ if isinstance(error, StorageInternalError) else error
-        reason = str(getattr(cause, "orig", None) or cause).strip().partition("\n")[0]
+        reason = getattr(cause, "orig", None) or getattr(cause, "strerror", None) or cause
+        first_line = str(reason).strip().partition("\n")[0]
         raise SteradError(
-            f"the storage {hide_password(storage)!r} is not available or locked ({reason}): "
-            "finished runs are kept; run the same command again once it is available"
+            f"the storage {hide_password(storage)!r} is not available or locked ({first_line}): "
+            "finished runs are kept; run the same command again once it is available, or choose "
+            "another with --storage"
         ) from error
 
 
@@ -96,15 +110,8 @@ class JournalLock:
     def acquire(self) -> bool:
         """Wait for the lock, then remove a last line that a kill or a full disk left incomplete."""
         # A new lock each time: filelock prints an error for one that lives until the process exits.
-        lock = filelock.FileLock(f"{self.file}.lock")
-        try:
-            lock.acquire(timeout=STORAGE_TIMEOUT_S, poll_interval=0.01)
-        except filelock.Timeout as error:
-            raise SteradError(
-                f"the storage {str(self.file)!r} has been locked by another process for "
-                f"{STORAGE_TIMEOUT_S:.0f} s: end that process and run the same command again; "
-                "finished runs are kept"
-            ) from error
+        lock = filelock.FileLock(f"{self.file}.lock", timeout=STORAGE_TIMEOUT_S)
+        lock.acquire(poll_interval=0.01)
         self.lock = lock
         try:
             self._remove_incomplete_line()
@@ -126,45 +133,6 @@ class JournalLock:
         if self.lock is not None:
             self.lock.release()
             self.lock = None
-
-
-class JournalFile(JournalFileBackend):
-    """Optuna's journal file with `JournalLock` and with errors that name the file."""
-
-    def __init__(self, file: Path) -> None:
-        """Open a file, or create it if it does not exist."""
-        self.file = file
-        with self._write_errors():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            super().__init__(str(file), JournalLock(file))  # type: ignore[arg-type]
-
-    def read_logs(self, log_number_from: int) -> Generator[dict[str, Any], None, None]:
-        """Yield the entries from a number on."""
-        with self._write_errors():
-            try:
-                yield from super().read_logs(log_number_from)
-            except ValueError as error:
-                raise SteradError(
-                    f"the storage {str(self.file)!r} is not the journal of a search, or is "
-                    "damaged: choose another file with --storage; finished runs are read, not "
-                    "repeated"
-                ) from error
-
-    def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        """Append entries."""
-        with self._write_errors():
-            super().append_logs(logs)
-
-    @contextlib.contextmanager
-    def _write_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise SteradError(
-                f"cannot write the storage {str(self.file)!r}: {error.strerror}. Free space, or "
-                "choose another file with --storage, and run the same command again; finished "
-                "runs are kept"
-            ) from error
 
 
 def set_owner(trial: Trial) -> None:
