@@ -1,4 +1,4 @@
-"""`sterad search` as a user types it, with processes of its own where that is the point."""
+"""`sterad search` in this process, and in processes that are killed."""
 
 import json
 import os
@@ -32,41 +32,43 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    def run(*words: str) -> str:
+def error_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Return a function that runs a command which fails, and returns its error message."""
+
+    def run(*argv: str) -> str:
         capsys.readouterr()
-        assert main(words) == 2
+        assert main(argv) == 2
         return capsys.readouterr().err.splitlines()[-1]
 
     return run
 
 
-def test_the_best_is_printed_and_written_with_its_source(
+def test_the_best_values_are_printed_and_written_with_their_source(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = [*SEARCH, "--sampler", "grid", "--lr", "0.02", "--seeds", "7", "--workers", "2"]
-    words += ["--memory-format", "contiguous"]
-    assert main(words) == 0
-    said = capsys.readouterr()
-    assert "given, so not searched: lr" in said.err
-    assert "tested on 10% of the training images, held out" in said.err
-    assert "[2/2] trial" in said.err
-    assert "s left" in said.err
-    file = found_by(folder)
+    argv = [*SEARCH, "--sampler", "grid", "--lr", "0.02", "--seeds", "7", "--workers", "2"]
+    argv += ["--memory-format", "contiguous", "--logger", "tensorboard"]
+    assert main(argv) == 0
+    printed = capsys.readouterr()
+    assert "given, so not searched: lr" in printed.err
+    assert "tested on 10% of the training images, held out" in printed.err
+    assert "[2/2] trial" in printed.err
+    assert "s left" in printed.err
+    file = find_result(folder)
     assert file.parent == Path("searches")
-    told = f"written to {file}: `sterad train er --tuned {file}` takes these values"
-    assert told in said.out
-    again = " ".join(["sterad", *words, "--save-tuned FILE.toml"])
-    assert f"to keep them among other tuned values: {again}" in said.out
-    assert {one.name for one in folder.iterdir()} == {"space.toml", "searches"}
+    assert f"written to {file}: use them with `sterad train er --tuned {file}`" in printed.out
+    command = " ".join(["sterad", *argv, "--save-tuned FILE.toml"])
+    assert f"to add them to other tuned values: {command}" in printed.out
+    assert {path.name for path in folder.iterdir()} == {"space.toml", "searches"}
     found = read_tuned(str(file))["er"]
     assert found.values["lr"] == 0.02
     assert found.values["memory_batch"] in (4, 8)
     for part in ("sterad search er --dataset synthetic", "seeds 7", "best of 2 trials", "commit"):
         assert part in found.source
-    for place in ("--threads", "--workers", "--memory-format"):
-        assert place not in found.source
+    for option in ("--threads", "--workers", "--memory-format"):
+        assert option not in found.source
     records = list((folder / "searches").glob("*/record.json"))
+    assert len(list((folder / "searches").glob("*/tensorboard/events.*"))) == len(records) == 2
     formats = {json.loads(r.read_text())["execution"]["memory_format"] for r in records}
     assert formats == {"contiguous"}
     assert {json.loads(r.read_text())["config"]["validation"] for r in records} == {0.1}
@@ -74,61 +76,64 @@ def test_the_best_is_printed_and_written_with_its_source(
 
     before = {record: record.stat().st_mtime_ns for record in records}
     (folder / "other.toml").write_text('[scr]\nsource = "mine"\nlr = 0.5\n')
-    assert main([*words, "--save-tuned", "other.toml"]) == 0
+    assert main([*argv, "--save-tuned", "other.toml"]) == 0
     assert "saved to other.toml\n" in capsys.readouterr().out
-    assert main([*words, "--write", "other.toml"]) == 0, "another name of it"
-    replaced = f"saved to other.toml, in place of: {found.source}\n"
+    assert main([*argv, "--write", "other.toml"]) == 0, "an old name of the option"
+    replaced = f"saved to other.toml, replacing: {found.source}\n"
     assert replaced in capsys.readouterr().out
     assert before == {record: record.stat().st_mtime_ns for record in before}
     saved = read_tuned("other.toml")
     assert saved["er"] == found
     assert (saved["scr"].source, saved["scr"].values) == ("mine", {"lr": 0.5})
-    assert not (folder / "studies").exists(), "nothing is written among the package's own"
+    assert not (folder / "studies").exists()
 
 
-def found_by(folder: Path) -> Path:
-    """Return the file of the one search that was done, as it is named from the folder."""
+def find_result(folder: Path) -> Path:
+    """Return the file of tuned values of the only search, relative to the folder."""
     (file,) = folder.glob("searches/*.toml")
     assert file.stem.startswith("er-synthetic-clear-")
     return file.relative_to(folder)
 
 
-def test_refusals(folder: Path, refused: Callable[..., str]) -> None:
-    assert "did you mean 'lr'" in refused(*SEARCH[:-1], str(written(folder, "[er]\nlrr = [1]")))
-    assert "give --space" in refused("search", "ocm")
-    grid = refused("search", "er", "--sampler", "grid", "--trials", "10")
+def test_invalid_options_are_errors(folder: Path, error_of: Callable[..., str]) -> None:
+    assert "did you mean 'lr'" in error_of(
+        *SEARCH[:-1], str(write_space(folder, "[er]\nlrr = [1]"))
+    )
+    assert "give --space" in error_of("search", "ocm")
+    grid = error_of("search", "er", "--sampler", "grid", "--trials", "10")
     assert "the grid has 48 points and 10 trials are allowed" in grid
-    assert "unknown launcher" in refused(*SEARCH, "--launcher", "lokal")
+    assert "unknown launcher" in error_of(*SEARCH, "--launcher", "lokal")
+    assert "did you mean 'tensorboard'" in error_of(*SEARCH, "--logger", "tensorbord")
     text = "cannot save tuned values to 'best.txt': its name must end in .toml"
-    assert text in refused(*SEARCH, "--save-tuned", "best.txt")
+    assert text in error_of(*SEARCH, "--save-tuned", "best.txt")
     none = "--trials 0 is out of range: give an integer from 1 to 1,000,000"
-    assert none in refused(*SEARCH, "--trials", "0")
-    assert "needs a METHOD: one of agd-fd, " in refused("search")
-    assert "unknown option --seed: a search has several, use --seeds" in refused(
+    assert none in error_of(*SEARCH, "--trials", "0")
+    assert "needs a METHOD: one of agd-fd, " in error_of("search")
+    assert "unknown option --seed: a search has several, use --seeds" in error_of(
         *SEARCH, "--seed", "1"
     )
-    nobody = refused(*SEARCH, "--launcher", "ray", "--address", "127.0.0.1:1")
-    assert "no Ray cluster answers at '127.0.0.1:1'" in nobody, "its fields are options"
-    unreachable = refused(*SEARCH, "--storage", "postgresql+psycopg://me:secret@127.0.0.1:1/x")
-    assert "does not answer" in unreachable
+    no_cluster = error_of(*SEARCH, "--launcher", "ray", "--address", "127.0.0.1:1")
+    assert "cannot connect to a Ray cluster at '127.0.0.1:1'" in no_cluster
+    unreachable = error_of(*SEARCH, "--storage", "postgresql+psycopg://me:secret@127.0.0.1:1/x")
+    assert "is not available" in unreachable
     assert "secret" not in unreachable
     assert not list(folder.glob("searches/*/record.json"))
     assert not list(folder.glob("searches/*.toml"))
 
 
-def written(folder: Path, text: str) -> Path:
+def write_space(folder: Path, text: str) -> Path:
     (folder / "other-space.toml").write_text(text)
     return folder / "other-space.toml"
 
 
-def test_a_search_without_optuna_says_what_to_install(
-    refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+def test_an_error_names_the_extra_that_installs_optuna(
+    error_of: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
-    assert "pip install 'sterad[search]'" in refused(*SEARCH)
+    assert "pip install 'sterad[search]'" in error_of(*SEARCH)
 
 
-def test_nothing_else_waits_for_optuna() -> None:
+def test_optuna_is_imported_only_by_a_search() -> None:
     code = (
         "import sys, sterad, sterad.cli; sterad.cli.main(['--help']); import sterad.cli.search; "
         "sys.exit('optuna' in sys.modules or 'sqlalchemy' in sys.modules)"
@@ -136,17 +141,17 @@ def test_nothing_else_waits_for_optuna() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
 
-def started(*words: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "sterad.cli", *SEARCH, *words]
+def start_search(*options: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "sterad.cli", *SEARCH, *options]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
 
 
 @pytest.mark.slow
-def test_killed_in_the_midst_it_continues(folder: Path) -> None:
-    words = ("--sampler", "grid", "--seeds", "7", "8", "--workers", "1", "--lr", "0.1")
-    process = started(*words)
+def test_a_killed_search_continues(folder: Path) -> None:
+    options = ("--sampler", "grid", "--seeds", "7", "8", "--workers", "1", "--lr", "0.1")
+    process = start_search(*options)
     while process.poll() is None and not list(folder.glob("searches/*/record.json")):
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
@@ -154,18 +159,17 @@ def test_killed_in_the_midst_it_continues(folder: Path) -> None:
     assert process.returncode == -signal.SIGKILL
     done = {f: f.stat().st_mtime_ns for f in folder.glob("searches/*/record.json")}
     assert 1 <= len(done) < 4
-    process = started(*words)
-    told, errors = process.communicate()
+    process = start_search(*options)
+    output, errors = process.communicate()
     assert process.returncode == 0, errors
-    assert "2 trials" in told
-    assert "best of 2 trials" in read_tuned(str(found_by(folder)))["er"].source
+    assert "2 trials" in output
+    assert "best of 2 trials" in read_tuned(str(find_result(folder)))["er"].source
     assert len(list(folder.glob("searches/*/record.json"))) == 4
-    assert done == {f: f.stat().st_mtime_ns for f in done}, "what was finished is not repeated"
+    assert done == {f: f.stat().st_mtime_ns for f in done}, "finished runs are not repeated"
 
 
 @pytest.mark.slow
-def test_a_run_is_stopped_by_its_launcher(folder: Path) -> None:
-    """The local launcher ends the one run that the watch has enough of."""
+def test_the_local_launcher_stops_a_run_when_the_callback_returns_true(folder: Path) -> None:
     from sterad.engine.execution import Execution
     from sterad.experiments.config import RunConfig
     from sterad.experiments.launchers import Job, Local
@@ -174,19 +178,17 @@ def test_a_run_is_stopped_by_its_launcher(folder: Path) -> None:
     configs = [RunConfig.of(method="finetune", seed=s, per_class=100, **values) for s in (0, 1)]
     jobs = [Job(config, folder, Execution(threads=1)) for config in configs]
     outcomes = Local(2).launch(jobs, lambda run, event: run == jobs[0].id and event["step"] > 0)
-    found = {outcome.job.id: outcome for outcome in outcomes}
-    assert "SIGTERM" in (found[jobs[0].id].error or "")
+    by_id = {outcome.job.id: outcome for outcome in outcomes}
+    assert "SIGTERM" in (by_id[jobs[0].id].error or "")
     assert not RunDirectory(folder, jobs[0].id).record.exists()
-    assert found[jobs[1].id].record is not None
+    assert by_id[jobs[1].id].record is not None
 
 
 @pytest.mark.parametrize("method", list(METHODS))
-def test_no_field_of_a_method_stands_in_the_way(
-    method: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_help_of_every_method(method: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["search", method, "--help"]) == 0
-    said = capsys.readouterr().out
-    assert "--tested-on validation|test\n" in said
-    assert f"\nMethod: {method}\n" in said
-    assert "--seeds INT ..." in said
-    assert "--seed INT" not in said, "a search has several"
+    output = capsys.readouterr().out
+    assert "--tested-on validation|test\n" in output
+    assert f"\nMethod: {method}\n" in output
+    assert "--seeds INT ..." in output
+    assert "--seed INT" not in output

@@ -1,4 +1,4 @@
-"""What `sterad study` says of its runs: those to come, those done, and those that went wrong."""
+"""What `sterad study` prints about missing, finished and unreadable runs."""
 
 import json
 from pathlib import Path
@@ -26,19 +26,19 @@ seed = [0, 1, 2]
 
 
 @pytest.fixture
-def words(tmp_path: Path) -> list[str]:
-    """Return the words of a study of three runs, the first of which is done."""
+def argv(tmp_path: Path) -> list[str]:
+    """Return the command line of a study of three runs, the first of which is done."""
     (tmp_path / "small.toml").write_text(STUDY)
     first = Study.from_toml(tmp_path / "small.toml").configs[0]
     run(first, tmp_path / "runs", Execution(threads=1))
     return ["study", str(tmp_path / "small.toml"), "--out", str(tmp_path / "runs")]
 
 
-def test_a_dry_run_says_what_is_done_and_what_the_rest_costs(
-    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_dry_run_prints_finished_runs_and_the_cost_of_others(
+    argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sorted(tmp_path.rglob("*"))
-    assert main([*words, "--dry-run"]) == 0
+    assert main([*argv, "--dry-run"]) == 0
     ids = [config.id for config in Study.from_toml(tmp_path / "small.toml").configs]
     done, first, second, total = capsys.readouterr().out.splitlines()
     assert done == f"done    {ids[0]}"
@@ -49,27 +49,37 @@ def test_a_dry_run_says_what_is_done_and_what_the_rest_costs(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_records_that_cannot_be_read_are_named_skipped_and_counted(
-    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_unreadable_records_are_named_and_skipped(
+    argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study = Study.from_toml(tmp_path / "small.toml")
     ids = [config.id for config in study.configs]
-    whole = (tmp_path / "runs" / ids[0] / "record.json").read_text()
-    for run_id, text in ((ids[1], whole[:99]), (ids[2], json.dumps({"schema": 2}))):
+    record = (tmp_path / "runs" / ids[0] / "record.json").read_text()
+    for run_id, text in ((ids[1], record[:99]), (ids[2], json.dumps({"schema": 2}))):
         (tmp_path / "runs" / run_id).mkdir()
         (tmp_path / "runs" / run_id / "record.json").write_text(text)
-    assert main([*words, "--dry-run"]) == 0
-    shown = capsys.readouterr().out
-    assert [line.split()[:2] for line in shown.splitlines()[:3]] == [
+    assert main([*argv, "--dry-run"]) == 0
+    output = capsys.readouterr().out
+    assert [line.split()[:2] for line in output.splitlines()[:3]] == [
         ["done", ids[0]],
         ["unread", ids[1]],
         ["unread", ids[2]],
     ]
-    assert main(words) == 1, "not all of the study is done"
-    told = capsys.readouterr()
-    assert "(n=1)" in told.out
-    damaged, newer, count = told.err.splitlines()[-3:]
+    assert main(argv) == 1
+    printed = capsys.readouterr()
+    assert "(n=1)" in printed.out
+    damaged, newer, count = printed.err.splitlines()[-3:]
     assert f"{ids[1]}/record.json is damaged" in damaged
     assert f"{ids[2]}/record.json has schema 2" in newer
     assert count == "sterad: left out: 2 of 3 records; their files are not changed"
-    assert (tmp_path / "runs" / ids[1] / "record.json").read_text() == whole[:99]
+    assert (tmp_path / "runs" / ids[1] / "record.json").read_text() == record[:99]
+
+
+def test_events_are_sent_to_a_logger(
+    argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*argv, "--logger", "tensorbord"]) == 2
+    assert "did you mean 'tensorboard'" in capsys.readouterr().err
+    assert main([*argv, "--threads", "1", "--logger", "tensorboard"]) == 0
+    assert len(list(tmp_path.glob("runs/*/tensorboard/events.*"))) == 2, "one run was done before"
+    assert "finetune" in capsys.readouterr().out

@@ -139,7 +139,7 @@ def test_missing_data_are_found_once_before_the_first_run(
 
 def test_an_empty_study_is_refused() -> None:
     Path("empty.toml").write_text('title = "nothing"\n')
-    with pytest.raises(SteradError, match=r"it says nothing to run: give values under \[fixed\]"):
+    with pytest.raises(SteradError, match=r"it has no runs: give values under \[fixed\]"):
         Study.from_toml("empty.toml")
 
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server, really started, holds one search by two processes."""
+"""Two processes share one search in a real PostgreSQL server."""
 
 import os
 import pwd
@@ -23,16 +23,16 @@ SMALL = [
 ]
 
 
-def postgres(name: str) -> str:
-    """Return the path of a program of the server."""
+def find_program(name: str) -> str:
+    """Return the path of a program of PostgreSQL."""
     found = shutil.which(name) or next((str(b / name) for b in reversed(BINARIES)), None)
     if found is None:
         pytest.skip(f"PostgreSQL is not installed: there is no {name}")
     return found
 
 
-def user() -> list[str]:
-    """Return the words that make a command run as somebody whom the server accepts."""
+def switch_user() -> list[str]:
+    """Return a prefix that runs a command as a user that the server accepts."""
     if os.getuid() != 0:
         return []
     try:
@@ -46,22 +46,23 @@ def user() -> list[str]:
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    """Start a server in a folder of its own; end it when the test has ended."""
-    initdb, server, who = postgres("initdb"), postgres("postgres"), user()
-    # Not under tmp_path, which another user may not enter.
+    """Start a server in a temporary folder; stop it after the test."""
+    initdb, server = find_program("initdb"), find_program("postgres")
+    prefix = switch_user()
+    # Not under tmp_path, which another user cannot read.
     folder = Path(tempfile.mkdtemp(prefix="sterad-pg-"))
-    if who:
+    if prefix:
         shutil.chown(folder, "postgres")
     data, port = folder / "data", free_port()
     subprocess.run(
-        [*who, initdb, "-D", str(data), "-A", "trust", "-U", "postgres", "--no-sync"],
+        [*prefix, initdb, "-D", str(data), "-A", "trust", "-U", "postgres", "--no-sync"],
         check=True,
         capture_output=True,
         cwd=folder,
     )
     settings = ["-p", str(port), "-k", str(folder), "-h", "127.0.0.1", "-F"]
     process = subprocess.Popen(
-        [*who, server, "-D", str(data), *settings],
+        [*prefix, server, "-D", str(data), *settings],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         cwd=folder,
@@ -70,8 +71,8 @@ def url() -> Iterator[str]:
         wait_for(port, process)
         yield f"postgresql+psycopg://postgres@127.0.0.1:{port}/postgres"
     finally:
-        # A fast shutdown: sessions are ended, and the folder can go.
-        control = [*who, postgres("pg_ctl"), "-D", str(data), "-m", "fast", "stop"]
+        # A fast shutdown ends open sessions.
+        control = [*prefix, find_program("pg_ctl"), "-D", str(data), "-m", "fast", "stop"]
         subprocess.run(control, capture_output=True, cwd=folder)
         process.wait(timeout=30)
         shutil.rmtree(folder, ignore_errors=True)
@@ -91,16 +92,16 @@ def wait_for(port: int, process: "subprocess.Popen[bytes]") -> None:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.1)
-    pytest.fail("the server does not answer")
+    pytest.fail("the server does not accept connections")
 
 
 @pytest.mark.slow
 def test_two_processes_share_one_search(url: str, tmp_path: Path) -> None:
     (tmp_path / "space.toml").write_text("[er]\nlr = [0.001, 0.01, 0.1]\nmomentum = [0.0, 0.9]\n")
-    words = ["search", "er", *SMALL, "--space", "space.toml", "--sampler", "grid"]
-    command = [sys.executable, "-m", "sterad.cli", *words, "--storage", url, "--no-prune"]
+    argv = ["search", "er", *SMALL, "--space", "space.toml", "--sampler", "grid"]
+    command = [sys.executable, "-m", "sterad.cli", *argv, "--storage", url, "--no-prune"]
     command += ["--seeds", "7", "--workers", "1", "--out"]
-    # Folders of their own, as two machines without a shared disk have.
+    # Two folders, like two machines without a shared disk.
     processes = [
         subprocess.Popen(
             [*command, f"runs-{name}"],
@@ -111,18 +112,18 @@ def test_two_processes_share_one_search(url: str, tmp_path: Path) -> None:
         )
         for name in ("a", "b")
     ]
-    told = [process.communicate() for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], told
+    outputs = [process.communicate() for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
     storage = RDBStorage(url)
     (study,) = optuna.get_all_study_summaries(storage)
     trials = optuna.load_study(study_name=study.study_name, storage=storage).trials
     storage.engine.dispose()
     points = [(t.params["lr"], t.params["momentum"]) for t in trials]
-    assert len(points) == len(set(points)) == 6, "each point once, by one or the other"
+    assert len(points) == len(set(points)) == 6
     assert {t.state for t in trials} == {TrialState.COMPLETE}
     runs = [len(list((tmp_path / f"runs-{name}").glob("*/record.json"))) for name in ("a", "b")]
     assert sum(runs) == 6
-    assert min(runs) > 0, "both have worked"
-    for name in ("a", "b"):  # both write down what they found together
+    assert min(runs) > 0
+    for name in ("a", "b"):  # both write the best of all trials
         (found,) = (tmp_path / f"runs-{name}").glob("er-synthetic-*.toml")
         assert "[er]" in found.read_text()

@@ -32,20 +32,16 @@ memory-batch = 2
 """
 
 
-def written(folder: Path, text: str, name: str = "grid.toml") -> Path:
-    (folder / name).write_text(text)
-    return folder / name
+def read_study(folder: Path, text: str) -> Study:
+    (folder / "grid.toml").write_text(text)
+    return Study.from_toml(folder / "grid.toml")
 
 
-def study(folder: Path, text: str) -> Study:
-    return Study.from_toml(written(folder, text))
-
-
-def test_the_product_of_the_axes_in_their_order(tmp_path: Path) -> None:
-    made = study(
+def test_runs_are_the_product_of_the_axes_in_order(tmp_path: Path) -> None:
+    study = read_study(
         tmp_path, '[axes]\nmethod = ["agd-fd", "finetune"]\nseed = [0, 1, 2]\nmemory = [9]'
     )
-    assert [(c.method.name, c.settings.seed) for c in made.configs] == [
+    assert [(c.method.name, c.settings.seed) for c in study.configs] == [
         ("agd-fd", 0),
         ("agd-fd", 1),
         ("agd-fd", 2),
@@ -53,45 +49,45 @@ def test_the_product_of_the_axes_in_their_order(tmp_path: Path) -> None:
         ("finetune", 1),
         ("finetune", 2),
     ]
-    assert {c.settings.memory for c in made.configs} == {9}
+    assert {c.settings.memory for c in study.configs} == {9}
 
 
-def test_title_and_single_run(tmp_path: Path) -> None:
-    made = study(tmp_path, "[fixed]\nseed = 3")
-    assert made.configs == (RunConfig.of(seed=3),)
-    assert made.title == "grid"
-    assert study(tmp_path, 'title = "Mine"\n[fixed]\nseed = 3').title == "Mine"
+def test_a_study_of_one_run_and_its_title(tmp_path: Path) -> None:
+    study = read_study(tmp_path, "[fixed]\nseed = 3")
+    assert study.configs == (RunConfig.of(seed=3),)
+    assert study.title == "grid"
+    assert read_study(tmp_path, 'title = "Mine"\n[fixed]\nseed = 3').title == "Mine"
 
 
-def test_fields_of_one_method_go_to_it_alone(tmp_path: Path) -> None:
-    made = study(tmp_path, TINY)
-    by_name = {c.method.name: c for c in made.configs}
+def test_method_tables_apply_to_one_method(tmp_path: Path) -> None:
+    study = read_study(tmp_path, TINY)
+    by_name = {c.method.name: c for c in study.configs}
     assert by_name["agd-fd"].method.fields.views == 1
     assert not hasattr(by_name["finetune"].method.fields, "projection")
 
 
-def test_fixed_then_method_then_axes(tmp_path: Path) -> None:
+def test_axes_override_method_tables_and_these_override_fixed(tmp_path: Path) -> None:
     text = "[fixed]\nlr = 0.1\nmemory = 7\n[method.AGD_FD]\nlr = 0.2\nmemory = 8\n[axes]\n"
     both = 'method = ["agd-fd", "finetune"]\n'
-    agd, finetune = study(tmp_path, text + both).configs
+    agd, finetune = read_study(tmp_path, text + both).configs
     assert (agd.method.fields.lr, agd.settings.memory) == (0.2, 8)
     assert (finetune.method.fields.lr, finetune.settings.memory) == (0.1, 7)
-    agd, finetune = study(tmp_path, text + both + "lr = [0.3]").configs
+    agd, finetune = read_study(tmp_path, text + both + "lr = [0.3]").configs
     assert (agd.method.fields.lr, finetune.method.fields.lr) == (0.3, 0.3)
 
 
-def test_the_same_run_twice_is_one(tmp_path: Path) -> None:
-    made = study(tmp_path, '[axes]\nseed = [0, 0]\nmethod = ["agd-fd", "AGD_FD"]')
-    assert made.configs == (RunConfig.of(),)
+def test_duplicate_runs_are_removed(tmp_path: Path) -> None:
+    study = read_study(tmp_path, '[axes]\nseed = [0, 0]\nmethod = ["agd-fd", "AGD_FD"]')
+    assert study.configs == (RunConfig.of(),)
 
 
-def test_aliases_hold_in_files(tmp_path: Path) -> None:
-    made = study(tmp_path, "[axes]\nmem_size = [3, 4]")
-    assert [c.settings.memory for c in made.configs] == [3, 4]
+def test_old_names_of_fields_are_accepted(tmp_path: Path) -> None:
+    study = read_study(tmp_path, "[axes]\nmem_size = [3, 4]")
+    assert [c.settings.memory for c in study.configs] == [3, 4]
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "error"),
     [
         ("[fixd]\nseed = 1", "unknown field 'fixd' in the study: did you mean 'fixed'"),
         ("seed = 1", "unknown field 'seed' in the study"),
@@ -108,17 +104,17 @@ def test_aliases_hold_in_files(tmp_path: Path) -> None:
         ("fixed = 3", "fixed = 3 is not a table"),
         ("axes = [1]", r"axes = \[1\] is not a table"),
         ("title = 3", "line 1: title 3 is of type int: give text$"),
-        ('tuned = "none"\n[fixed]\nseed = 1', "no tuned values are called 'none': known are "),
+        ('tuned = "none"\n[fixed]\nseed = 1', "unknown tuned values 'none': known are "),
         ("tuned = 3\n[fixed]\nseed = 1", "line 1: tuned 3 is of type int: give text$"),
-        ("", "it says nothing to run: give values under .fixed. or lists under .axes.$"),
-        ('title = "Mine"\ntuned = "digits"', "it says nothing to run: give values under "),
+        ("", "it has no runs: give values under .fixed. or lists under .axes.$"),
+        ('title = "Mine"\ntuned = "digits"', "it has no runs: give values under "),
         ("[fixed", "is not TOML"),
         ("seed: 1", "is not TOML"),
     ],
 )
-def test_a_wrong_study_is_named_with_its_file(tmp_path: Path, text: str, told: str) -> None:
-    with pytest.raises(SteradError, match=told) as caught:
-        study(tmp_path, text)
+def test_an_invalid_study_is_an_error_with_its_file(tmp_path: Path, text: str, error: str) -> None:
+    with pytest.raises(SteradError, match=error) as caught:
+        read_study(tmp_path, text)
     assert repr(str(tmp_path / "grid.toml")) in str(caught.value)
 
 
@@ -150,11 +146,11 @@ def test_a_wrong_study_is_named_with_its_file(tmp_path: Path, text: str, told: s
         ("[method.er_ace]\nlr = 1\n[method.er-ace]\nlr = 2", 1, "another name of er-ace"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line_and_the_nearest_name(
+def test_an_error_names_the_line_and_the_nearest_name(
     tmp_path: Path, text: str, line: int, near: str
 ) -> None:
     with pytest.raises(SteradError, match=rf"line {line}\b") as caught:
-        study(tmp_path, text)
+        read_study(tmp_path, text)
     assert near in str(caught.value)
 
 
@@ -179,32 +175,32 @@ fixed = { tasks = 2, memory = 3 }
 
 
 def test_a_study_is_the_union_of_its_grids(tmp_path: Path) -> None:
-    made = study(tmp_path, GRIDS).configs
-    assert [(c.dataset.name, c.method.name, c.settings.memory, c.settings.seed) for c in made] == [
+    study = read_study(tmp_path, GRIDS).configs
+    assert [(c.dataset.name, c.method.name, c.settings.memory, c.settings.seed) for c in study] == [
         *(("digits", method, memory, seed) for method in ("agd-fd", "er") for seed in (0, 1)
           for memory in (3, 4)),
         ("synthetic", "agd-fd", 5, 7),
         ("synthetic", "er", 5, 7),
-    ], "what the third grid asks for is in the first"  # fmt: skip
-    assert {c.stream.fields.tasks for c in made if c.dataset.name == "digits"} == {2}
-    last = made[-1].method.fields
+    ], "the runs of the third grid are in the first"  # fmt: skip
+    assert {c.stream.fields.tasks for c in study if c.dataset.name == "digits"} == {2}
+    last = study[-1].method.fields
     assert (last.lr, last.momentum, last.views) == (0.5, 0.1, 2)
 
 
-def test_other_spellings_are_merged_as_one_name(tmp_path: Path) -> None:
+def test_spellings_of_a_name_are_merged(tmp_path: Path) -> None:
     text = "[axes]\nmemory-batch = [3, 4]\n[method.AGD_FD]\nlr = 0.5\n"
     grid = "[[grid]]\nfixed.memory_batch = 9\nmethod.agd-fd.momentum = 0.1"
-    (made,) = study(tmp_path, text + grid).configs
-    fields = made.method.fields
+    (study,) = read_study(tmp_path, text + grid).configs
+    fields = study.method.fields
     assert (fields.memory_batch, fields.lr, fields.momentum) == (9, 0.5, 0.1)
 
 
-def test_grids_must_be_a_list_of_tables(tmp_path: Path) -> None:
+def test_grid_must_be_a_list_of_tables(tmp_path: Path) -> None:
     with pytest.raises(SteradError, match=r"grid = .* is not a list of tables: head each one \[\["):
-        study(tmp_path, "[grid]\nfixed = { seed = 1 }")
+        read_study(tmp_path, "[grid]\nfixed = { seed = 1 }")
 
 
-def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SteradError, match=r"binary.toml' is not TOML"):
         Study.from_toml(tmp_path / "binary.toml")
@@ -214,24 +210,24 @@ def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:
         Study.from_toml(tmp_path)
 
 
-def test_only_missing_runs_are_missing(tmp_path: Path) -> None:
-    made = study(tmp_path, TINY)
-    first, *others = made.configs
-    assert made.missing(tmp_path) == made.configs
-    assert made.records(tmp_path) == ([], [])
+def test_missing_runs_and_records(tmp_path: Path) -> None:
+    study = read_study(tmp_path, TINY)
+    first, *others = study.configs
+    assert study.missing(tmp_path) == study.configs
+    assert study.records(tmp_path) == ([], [])
     earlier = run(first, tmp_path, Execution(threads=1))
-    assert made.missing(tmp_path) == tuple(others)
-    assert made.records(tmp_path) == ([earlier], [])
-    jobs = [Job(config, tmp_path, Execution(threads=1)) for config in made.missing(tmp_path)]
+    assert study.missing(tmp_path) == tuple(others)
+    assert study.records(tmp_path) == ([earlier], [])
+    jobs = [Job(config, tmp_path, Execution(threads=1)) for config in study.missing(tmp_path)]
     outcomes = list(Local(2).launch(jobs, lambda run, event: None))
     assert [outcome.error for outcome in outcomes] == [None] * 3
-    assert [record.id for record in made.records(tmp_path)[0]] == [c.id for c in made.configs]
-    assert made.missing(tmp_path) == ()
+    assert [record.id for record in study.records(tmp_path)[0]] == [c.id for c in study.configs]
+    assert study.missing(tmp_path) == ()
     RunDirectory(tmp_path, others[-1].id).record.unlink()
-    assert made.missing(tmp_path) == (others[-1],)
+    assert study.missing(tmp_path) == (others[-1],)
 
 
-def test_tuned_values_lie_below_everything_else(tmp_path: Path) -> None:
+def test_every_other_value_overrides_tuned_values(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(
         '[er]\nsource = "me"\nlr = 0.5\nmomentum = 0.5\nweight_decay = 0.5\nclip = 5.0\n'
         '[scr]\nsource = "me"\nlr = 0.25\n'
@@ -246,13 +242,13 @@ def test_tuned_values_lie_below_everything_else(tmp_path: Path) -> None:
     [method.er]
     weight_decay = 0.2
     """
-    er, scr = (config.method.fields for config in study(tmp_path, text).configs)
+    er, scr = (config.method.fields for config in read_study(tmp_path, text).configs)
     assert (er.lr, er.momentum, er.weight_decay, er.clip) == (0.5, 0.1, 0.2, 1.0)
     assert (scr.lr, scr.momentum) == (0.25, 0.1)
 
 
 @pytest.mark.parametrize("file", sorted(STUDIES.glob("*.toml")), ids=lambda file: file.stem)
-def test_our_own_studies_read(file: Path) -> None:
-    made = Study.from_toml(file)
-    assert made.configs
-    assert made.title != file.stem, "a study has a title"
+def test_the_studies_of_the_package_are_valid(file: Path) -> None:
+    study = Study.from_toml(file)
+    assert study.configs
+    assert study.title != file.stem

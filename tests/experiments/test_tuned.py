@@ -1,27 +1,34 @@
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from sterad.errors import SteradError
-from sterad.experiments.tuned import read_tuned, tuned_files, tuned_values
+from sterad.experiments.tuned import (
+    Tuned,
+    read_tuned,
+    replace_table,
+    tuned_files,
+    tuned_values,
+    write_tuned,
+)
 from sterad.methods import METHODS
 
 RELEASED = ("agd-fd", "vmf-fd", "scr", "er", "er-ace", "derpp", "agem", "dvc", "ocm", "gdumb")
 
 
 @pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _empty_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def written(text: str, name: str = "mine") -> str:
+def write_file(text: str, name: str = "mine") -> None:
     folder = Path("studies") / "best"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.toml").write_text(text)
-    return name
 
 
-def test_every_method_has_values_on_every_dataset_of_the_paper() -> None:
+def test_every_method_has_values_for_every_dataset_of_the_paper() -> None:
     assert {"cifar10", "cifar100", "tiny-imagenet", "digits"} <= set(tuned_files())
     ours = {name for name in METHODS if METHODS.origin(name).startswith("sterad.methods.")}
     assert ours >= set(RELEASED)
@@ -33,7 +40,7 @@ def test_every_method_has_values_on_every_dataset_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize("name", ["cifar10", "cifar100", "tiny-imagenet"])
-def test_the_released_values(name: str) -> None:
+def test_values_of_the_released_code(name: str) -> None:
     weight = 2.0 if name == "cifar10" else 4.0
     released: dict[str, tuple[str, float, float | None, float, str, dict[str, float]]] = {
         "agd-fd": ("adam", 5e-4, None, 0, "full", {"variance": 2, "projection": 512, "views": 5}),
@@ -59,43 +66,114 @@ def test_the_released_values(name: str) -> None:
         config = METHODS[method].Config(**tuned_values(name, method))
         assert (config.optimizer, config.lr, config.weight_decay) == (optimizer, lr, decay), method
         assert config.augmentation == augmentation, method
-        assert momentum is None or config.momentum == momentum, method  # Adam has its own
+        assert momentum is None or config.momentum == momentum, method  # Adam has none
         assert {field: getattr(config, field) for field in other} == other, method
     assert tuned_values(name, "vMF_FD") == tuned_values(name, "vmf-fd")
 
 
-def test_a_file_of_the_working_folder_hides_ours_and_may_be_like_another() -> None:
-    written('like = "cifar10"\n[er]\nsource = "me"\nlr = 0.5', "digits")
+def test_a_file_in_the_working_folder_replaces_ours_and_may_extend_another() -> None:
+    write_file('like = "cifar10"\n[er]\nsource = "me"\nlr = 0.5', "digits")
     assert tuned_values("digits", "er") == {"lr": 0.5}
     assert tuned_values("digits", "dvc")["consistency"] == 2.0
     assert tuned_values("studies/best/digits.toml", "er") == {"lr": 0.5}
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "error"),
     [
-        ('[er]\nsource = "me"\nlearning = 1', "unknown field 'learning' in .er. of .*mine.toml"),
+        ('[er]\nsource = "me"\nlearning = 1', "in .er. of .*mine.toml': unknown field 'learning'"),
         ('[er]\nsource = "me"\nmomentm = 1', "did you mean 'momentum'"),
         (
             '[er]\nsource = "me"\nlr = "x"',
             "in .er. of .*mine.toml': lr 'x' is of type str: give a number in ",
         ),
-        ("[er]\nlr = 0.1", "has no source: say where its values are from"),
+        ("[er]\nlr = 0.1", "has no source: give a text"),
         ('[err]\nsource = "me"', "unknown method 'err'"),
         ("er = 1", "er = 1 in .*mine.toml. is not the table of a method"),
-        ('like = "nobody"', "no tuned values are called 'nobody': known are .*cifar100"),
-        ('like = "mine"', "like each other in a ring"),
+        ('like = "missing"', "unknown tuned values 'missing': known are .*cifar100"),
+        ('like = "mine"', "refer to each other in a circle: mine -> mine"),
         ("like = 3", "^like 3 is of type int: give text$"),
         ("[er", "is not TOML"),
         ("", "'mine' has no tuned values for 'er'"),
     ],
 )
-def test_a_wrong_file_is_refused_in_words(text: str, said: str) -> None:
-    written(text)
-    with pytest.raises(SteradError, match=said):
+def test_an_invalid_file_is_an_error(text: str, error: str) -> None:
+    write_file(text)
+    with pytest.raises(SteradError, match=error):
         tuned_values("mine", "er")
 
 
-def test_a_path_that_is_not_there() -> None:
+def test_a_missing_file_is_an_error() -> None:
     with pytest.raises(SteradError, match=r"cannot read .* 'no.toml': No such file"):
         tuned_values("no.toml", "er")
+
+
+def test_old_names_of_fields_are_accepted() -> None:
+    write_file('[er]\nsource = "me"\nrecipe = "none"\nweight-decay = 0.5')
+    assert tuned_values("mine", "er") == {"augmentation": "none", "weight_decay": 0.5}
+
+
+TABLES = """\
+# of the whole file
+like = "other"
+
+[er]  # of er
+source = "released"
+lr = 0.1
+
+# of er-ace
+["er_ace"]
+source = "ours"  # of the source
+lr = 0.2
+"""
+
+
+def test_replacing_a_table_keeps_other_tables_and_comments() -> None:
+    replaced = replace_table(TABLES, "er", {"source": "new", "lr": 0.5, "clip": None})
+    assert replaced == TABLES.replace(
+        '[er]  # of er\nsource = "released"\nlr = 0.1', '[er]\nsource = "new"\nlr = 0.5'
+    )
+    last = replace_table(TABLES, "er-ace", {"source": "new"})
+    assert last == TABLES[: TABLES.index('["er_ace"]')] + '[er-ace]\nsource = "new"\n'
+    appended = replace_table(TABLES, "scr", {"source": "new"})
+    assert appended == TABLES + '\n[scr]\nsource = "new"\n'
+    assert replace_table("", "scr", {"lr": 1.0}) == "[scr]\nlr = 1.0\n"
+
+
+def test_a_table_that_cannot_be_found_by_its_header_is_not_replaced() -> None:
+    inline = 'er = { source = "a" }\n[scr]\nsource = "b"\n'
+    with pytest.raises((SteradError, tomllib.TOMLDecodeError)):
+        replace_table(inline, "er", {"source": "c"})
+    in_a_string = '[scr]\nsource = """\n[er]\n"""\nlr = 1\n'
+    with pytest.raises((SteradError, tomllib.TOMLDecodeError)):
+        replace_table(in_a_string, "er", {"source": "c"})
+
+
+def test_written_values_are_read_again() -> None:
+    file = Path("new", "mine.toml")
+    values = {"lr": 1e-05, "augmentation": "full", "views": 2}
+    assert write_tuned(file, "er", Tuned('a "quoted" source', values)) is None
+    assert write_tuned(file, "er", Tuned("later", values)) == 'a "quoted" source'
+    assert read_tuned(str(file))["er"] == Tuned("later", values)
+    assert [file.name for file in file.parent.iterdir()] == ["mine.toml"]
+
+
+def test_a_new_file_does_not_change_ours_of_the_same_name() -> None:
+    ours = tuned_files()["cifar100"]
+    before, file = ours.read_bytes(), Path("found", "cifar100.toml")
+    assert write_tuned(file, "er", Tuned("mine", {"lr": 0.5})) is None
+    assert tomllib.loads(file.read_text()) == {"er": {"source": "mine", "lr": 0.5}}
+    assert tuned_files()["cifar100"] == ours
+    assert ours.read_bytes() == before
+
+
+def test_an_invalid_file_is_left_unchanged_and_a_wrong_folder_is_an_error() -> None:
+    file = Path("x.toml")
+    file.write_text("[er")
+    error = r"are not TOML .* left unchanged: fix the file, or choose another with --save-tuned"
+    with pytest.raises(SteradError, match=error):
+        write_tuned(file, "er", Tuned("s", {}))
+    assert file.read_text() == "[er"
+    error = r"cannot write .*: (Not a directory|File exists)\. .* another file with --save-tuned"
+    with pytest.raises(SteradError, match=error):
+        write_tuned(file / "y.toml", "er", Tuned("s", {}))

@@ -1,4 +1,4 @@
-"""`sterad search`: the values of a method that do best, found on images and seeds not reported."""
+"""`sterad search`: find the best values of a method, on images and seeds that no table reports."""
 
 import dataclasses
 import shlex
@@ -6,52 +6,61 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from rich.console import Console
+from rich.table import Table
 
 from sterad.cli.components import Request, request
-from sterad.cli.search_view import SearchView, print_best, shown
+from sterad.cli.study import create_view
 from sterad.cli.train import OutputOptions
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig, RunSettings
 from sterad.experiments.launchers import Job, Local, check_data
 from sterad.experiments.provenance import provenance
-from sterad.experiments.search.best import write_best
 from sterad.experiments.search.plan import SearchPlan
 from sterad.experiments.search.space import read_space
+from sterad.experiments.tuned import Tuned, write_tuned
+from sterad.extras import require_extra
+from sterad.results.statistics import summarize
 from sterad.threads import cores
 from sterad.validation import Count, Seed, names_of
 
 if TYPE_CHECKING:
-    from sterad.experiments.search.searching import Search
+    from optuna.trial import FrozenTrial
+
+    from sterad.experiments.search.search import Search
+
+MAX_PRINTED_TRIALS = 10
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What is searched and how far."""
+    """What is searched, and with how many trials."""
 
     sampler: Literal["grid", "tpe"] = "tpe"
-    """Every point of the space, or those that TPE takes to be promising."""
+    """Try every point of the space, or the points that TPE proposes."""
     trials: Count | None = None
-    """Points to try in all, those of earlier calls included (default: the whole grid, or 50 of
-    TPE's)."""
+    """Points to try, including those of earlier calls (default: the whole grid, or 50 with
+    TPE)."""
     space: Path | None = None
-    """A TOML file with a table a method of lists and ranges (default: the paper's space)."""
+    """A TOML file with lists and ranges in a table per method (default: the paper's space)."""
     seeds: tuple[Seed, ...] = ()
     """Seeds of each point (default: 100 101 102, which no table reports, or the paper's 0 1 2 for
     test)."""
     tested_on: Literal["validation", "test"] = "validation"
-    """Test on a tenth (--validation) of the training images, or, as the paper did, on the test
-    images, which then are no test of what is found."""
+    """Measure accuracy on training images that are held out (--validation, a tenth by default), or
+    on the test images, as the paper did; test accuracies of the values found are then biased."""
     prune: bool = True
-    """Stop no trial before its end; otherwise one that is below the median of complete trials at
-    the same moment is stopped."""
+    """Run every trial to its end. By default a trial is stopped early if it is below the median of
+    complete trials at the same evaluation."""
     storage: str | None = None
-    """A file (default: search.journal beside the runs), or for many machines a database,
-    postgresql+psycopg://USER:PASSWORD@HOST/NAME say. Calls with one storage share the search."""
+    """A file (default: search.journal beside the runs), or for several machines a database, such as
+    postgresql+psycopg://USER:PASSWORD@HOST/NAME. Calls with the same storage share the search."""
     save_tuned: Path | None = None
-    """Also put the best values into this .toml file of tuned values, in the place of the method's
-    earlier ones."""
+    """Also write the best values into this .toml file of tuned values, replacing earlier values of
+    the method."""
 
 
 @dataclass(frozen=True)
@@ -59,127 +68,214 @@ class SearchOutput(OutputOptions):
     """Where the runs of a search are written."""
 
     out: Path = Path("searches")
-    """Folder of all runs of searches, and of what was found."""
+    """Folder of all runs of searches, and of the values found."""
+
+
+class SearchView:
+    """Prints the progress of a search; it counts trials where the view of a study counts runs."""
+
+    def __init__(self, search: "Search") -> None:
+        """Print what is searched."""
+        self.space, plan = search.plan.space, search.plan
+        size = "infinite size" if self.space.ranges else f"{self.space.size:.0f} points"
+        fields = ", ".join(dimension.name for dimension in self.space.dimensions)
+        print(
+            f"{plan.sampler} in a space of {size} ({fields}), up to {plan.trials} trials, each on "
+            f"seeds {', '.join(map(str, plan.seeds))}, tested on {plan.test_data}; stored in "
+            f"{search.storage_name}",
+            file=sys.stderr,
+        )
+        self.missing, seeds = search.count_missing(), len(plan.seeds)
+        self.view = create_view(plan.name, plan.trials * seeds, self.missing * seeds)
+
+    @property
+    def failed(self) -> int:
+        """Number of trials that failed."""
+        return self.view.failed
+
+    def __enter__(self) -> Self:
+        """Start to draw."""
+        self.view.__enter__()
+        self.view.missing = self.missing  # the title counts runs, all later lines count trials
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop to draw."""
+        self.view.__exit__()
+
+    def on_event(self, run: str, event: Mapping[str, Any]) -> None:
+        """Pass on an event of a run."""
+        self.view.on_event(run, event)
+
+    def on_run_end(self, run: str) -> None:
+        """Remove a run from those that are displayed as running."""
+        self.view.running.pop(run, None)
+
+    def on_trial_end(self, trial: "FrozenTrial") -> None:
+        """Count and print the result of a trial."""
+        view, name, error = self.view, f"trial {trial.number}", trial.user_attrs.get("error")
+        view.done += 1
+        if trial.value is not None and trial.state.name == "COMPLETE":
+            view.update_best(trial.value, name)
+            result = f"{trial.value:.2%}"
+        elif trial.state.name == "PRUNED":
+            result = f"stopped early, {error or 'below the median'}"
+        else:
+            view.failed += 1
+            result = f"failed: {error}"
+        values = format_values(self.space.active_values(trial.params))
+        view.print(
+            f"[{view.done}/{view.missing}] {name}: {result} with {values}; {view.time_left()}"
+        )
 
 
 def main(argv: Sequence[str]) -> int:
-    """Search, print the best trials, and write the best values down with where they come from."""
-    own = {
+    """Search, print the best trials, and write the best values with their source."""
+    option_groups = {
         "Search": (SearchOptions,),
         "Run": (RunSettings, SearchOutput),
         "Execution": (Execution,),
     }
-    about = "Find the values of a method that do best, on images and seeds that no table reports."
+    about = "Find the best values of a method, on images and seeds that no table reports."
     kinds = ("dataset", "stream", "launcher")
     hidden = frozenset({"seed"})
-    asked = request(argv, "sterad search", about, "method", kinds, own, hidden, optional=False)
-    options: SearchOptions = asked.take(SearchOptions)
-    place: SearchOutput = asked.take(SearchOutput)
+    parsed = request(
+        argv, "sterad search", about, "method", kinds, option_groups, hidden, optional=False
+    )
+    options: SearchOptions = parsed.take(SearchOptions)
+    output: SearchOutput = parsed.take(SearchOutput)
     if options.save_tuned is not None and options.save_tuned.suffix != ".toml":
         raise SteradError(
             f"cannot save tuned values to {str(options.save_tuned)!r}: its name must end in .toml"
         )
-    config = asked.config()
-    plan = _plan(config, options, set(asked.values))
-    search = _opened(plan, options.storage or str(place.out / "search.journal"))
-    failed = _run(search, asked, place)
-    _keep(search, asked, options, place, argv)
+    plan = _create_plan(parsed, options)
+    require_extra("optuna", "search")
+    from sterad.experiments.search.search import Search
+
+    search = Search.open(plan, options.storage or str(output.out / "search.journal"))
+    failed = _run_search(search, parsed, output)
+    _save_best(search, parsed, options, output, argv)
     return 1 if failed else 0
 
 
-def _keep(
-    search: "Search",
-    asked: Request,
-    options: SearchOptions,
-    place: SearchOutput,
-    argv: Sequence[str],
-) -> None:
-    """Print the best trials; write the best values beside the runs and where asked to."""
-    best, plan, method = print_best(search), search.plan, asked.chosen["method"]
-    values = _values(plan, best.params)
-    source = _source(search, _command(asked, plan.config))
-    file = place.out / f"{plan.name}.toml"
-    write_best(file, method, source, values)
-    print(f"best: {best.value:.2%} with {shown(values)}")
-    print(f"written to {file}: `sterad train {method} --tuned {file}` takes these values")
-    if options.save_tuned is None:
-        again = f"{shlex.join(['sterad', 'search', *argv])} --save-tuned FILE.toml"
-        print(f"to keep them among other tuned values: {again}")
-    else:
-        before = write_best(options.save_tuned, method, source, values)
-        replaced = f", in place of: {before}" if before else ""
-        print(f"saved to {options.save_tuned}{replaced}")
-
-
-def _plan(config: RunConfig, asked: SearchOptions, given: set[str]) -> SearchPlan:
-    space = read_space(config.method, asked.space)
-    settled = [one.name for one in space.dimensions if one.name in given]
-    if settled:
-        print(f"given, so not searched: {', '.join(settled)}", file=sys.stderr)
-    return SearchPlan.of(
+def _create_plan(parsed: Request, options: SearchOptions) -> SearchPlan:
+    config = parsed.config()
+    space = read_space(config.method, options.space)
+    given = [dim.name for dim in space.dimensions if dim.name in parsed.values]
+    if given:
+        print(f"given, so not searched: {', '.join(given)}", file=sys.stderr)
+    return SearchPlan.create(
         config,
-        space.without(settled),
-        asked.tested_on,
-        asked.seeds,
-        asked.sampler,
-        asked.trials,
-        asked.prune,
+        space.drop_dimensions(given),
+        options.tested_on,
+        options.seeds,
+        options.sampler,
+        options.trials,
+        options.prune,
     )
 
 
-def _opened(plan: SearchPlan, storage: str) -> "Search":
-    try:
-        import optuna  # noqa: F401 - an extra
-    except ImportError as error:
-        raise SteradError(
-            f"searching needs optuna ({error}): pip install 'sterad[search]'"
-        ) from error
-    from sterad.experiments.search.searching import Search
+def _run_search(search: "Search", parsed: Request, output: SearchOutput) -> int:
+    """Run the missing trials; return how many failed."""
+    execution, launcher = parsed.execution(), parsed.component("launcher")
 
-    return Search.open(plan, storage)
+    def create_job(config: RunConfig) -> Job:
+        return Job(
+            config, output.out, execution, output.checkpoint_every, output.plugin, output.logger
+        )
 
-
-def _run(search: "Search", asked: Request, place: SearchOutput) -> int:
-    execution, launcher = asked.execution(), asked.component("launcher")
-
-    def job(config: RunConfig) -> Job:
-        return Job(config, place.out, execution, place.checkpoint_every, place.plugin)
-
-    if isinstance(launcher, Local):  # elsewhere the data lie on the workers' machines
-        check_data([job(search.plan.config)])
+    job = create_job(search.plan.config)
+    if isinstance(launcher, Local):  # other launchers read the data on the workers' machines
+        check_data([job])
+    job.create_loggers()  # report an unknown or missing logger before the first run
+    batch_size = getattr(launcher, "workers", None) or cores()
     with SearchView(search) as view:
-        search.run(launcher, getattr(launcher, "workers", None) or cores(), job, view)
+        search.run(launcher, batch_size, create_job, view)
     return view.failed
 
 
-def _values(plan: SearchPlan, point: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a point and those in which its method differs from the defaults."""
-    method = plan.space.at(point)
-    usual, searched = type(method.fields)(), plan.space.values(point)
-    every = dataclasses.asdict(method.fields)
-    return {k: v for k, v in every.items() if k in searched or v != getattr(usual, k)}
+def print_trials(search: "Search") -> None:
+    """Print the best complete trials."""
+    complete, stopped = search.count_ended()
+    table = Table(title=f"{complete} trials, {stopped} stopped early")
+    names = [dimension.name for dimension in search.plan.space.dimensions]
+    for name in ("trial", "accuracy", *names):
+        table.add_column(name, justify="right")
+    for trial in search.ranked_trials()[:MAX_PRINTED_TRIALS]:
+        values = search.plan.space.active_values(trial.params)
+        cells = [_format_value(values.get(name, "-")) for name in names]
+        summary = summarize(trial.user_attrs["finals"])
+        std = "" if summary.std is None else f" ± {summary.std:.2%}"
+        table.add_row(str(trial.number), f"{summary.mean:.2%}{std}", *cells)
+    Console().print(table)
 
 
-def _command(asked: Request, config: RunConfig) -> str:
-    """Return what was asked, without what says only where and how it is computed."""
-    places = {*names_of(SearchOutput), *names_of(Execution), "storage", "save_tuned"}
-    places -= {"tuned", "config"}
+def _save_best(
+    search: "Search",
+    parsed: Request,
+    options: SearchOptions,
+    output: SearchOutput,
+    argv: Sequence[str],
+) -> None:
+    """Print the best trials; write the best values beside the runs and to --save-tuned."""
+    best, plan, method = search.best_trial(), search.plan, parsed.chosen["method"]
+    print_trials(search)
+    values = _changed_values(plan, best.params)
+    tuned = Tuned(_describe_source(search, _format_command(parsed, plan.config)), values)
+    file = output.out / f"{plan.name}.toml"
+    write_tuned(file, method, tuned)
+    print(f"best: {best.value:.2%} with {format_values(values)}")
+    print(f"written to {file}: use them with `sterad train {method} --tuned {file}`")
+    if options.save_tuned is None:
+        command = f"{shlex.join(['sterad', 'search', *argv])} --save-tuned FILE.toml"
+        print(f"to add them to other tuned values: {command}")
+    else:
+        replaced = write_tuned(options.save_tuned, method, tuned)
+        print(f"saved to {options.save_tuned}{f', replacing: {replaced}' if replaced else ''}")
+
+
+def _changed_values(plan: SearchPlan, point: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the searched values of a point, and the other values that are not defaults."""
+    fields = plan.space.build_method(point).fields
+    defaults, searched = type(fields)(), plan.space.active_values(point)
+    values = dataclasses.asdict(fields)
+    return {k: v for k, v in values.items() if k in searched or v != getattr(defaults, k)}
+
+
+def _format_command(parsed: Request, config: RunConfig) -> str:
+    """Return the command without the options that have no effect on the result."""
+    ignored = {*names_of(SearchOutput), *names_of(Execution), "storage", "save_tuned"}
+    ignored -= {"tuned", "config"}
     dataset = dataclasses.fields(config.dataset.fields)
-    places |= {one.name for one in dataset if one.metadata.get("place")}
-    places |= set(names_of(type(asked.component("launcher"))))
-    named = {kind: [asked.chosen[kind]] for kind in ("dataset", "stream")}
-    kept = {
-        name: words for name, words in (named | dict(asked.typed)).items() if name not in places
-    }
-    words = [f"--{name.replace('_', '-')} {' '.join(said)}" for name, said in kept.items()]
+    ignored |= {field.name for field in dataset if field.metadata.get("place")}
+    ignored |= set(names_of(type(parsed.component("launcher"))))
+    options = {kind: [parsed.chosen[kind]] for kind in ("dataset", "stream")} | dict(parsed.typed)
+    words = [
+        f"--{name.replace('_', '-')} {' '.join(values)}"
+        for name, values in options.items()
+        if name not in ignored
+    ]
     return " ".join(["sterad search", config.method.name, *words])
 
 
-def _source(search: "Search", command: str) -> str:
-    plan, trials = search.plan, search.counted()
+def _describe_source(search: "Search", command: str) -> str:
+    plan, (complete, stopped) = search.plan, search.count_ended()
     seeds = ", ".join(map(str, plan.seeds))
     commit = provenance()["git_commit"] or "unknown"
     return (
-        f"{command}: {search.best().value:.2%} on {plan.tested}, mean of seeds {seeds}; best of "
-        f"{trials['complete']} trials, {trials['stopped']} more stopped early; commit {commit[:12]}"
+        f"{command}: {search.best_trial().value:.2%} on {plan.test_data}, mean of seeds {seeds}; "
+        f"best of {complete} trials, {stopped} more stopped early; commit {commit[:12]}"
     )
+
+
+def format_values(values: Mapping[str, Any]) -> str:
+    """Return values as `name = value`.
+
+    >>> format_values({"lr": 0.00010000000000001, "augmentation": "full"})
+    'lr = 0.0001, augmentation = full'
+    """
+    return ", ".join(f"{name} = {_format_value(value)}" for name, value in values.items())
+
+
+def _format_value(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

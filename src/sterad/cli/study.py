@@ -1,19 +1,22 @@
-"""`sterad study`: a TOML grid whose missing runs are run, several at a time."""
+"""`sterad study`: run the missing runs of a TOML grid, several at a time."""
 
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
 
 from sterad.cli.components import request
 from sterad.cli.options import positional
-from sterad.cli.study_view import spoken, study_view
 from sterad.engine.execution import Execution
 from sterad.experiments.config import earlier_versions
 from sterad.experiments.cost import estimate
-from sterad.experiments.launchers import Job, Launcher, Local, check_data
+from sterad.experiments.launchers import Job, Launcher, Local, Outcome, check_data
 from sterad.experiments.study import Study
 from sterad.report.table_formats import terminal_table
 from sterad.results.run_directory import describe_left_out, read_records
@@ -21,72 +24,175 @@ from sterad.results.run_directory import describe_left_out, read_records
 
 @dataclass(frozen=True)
 class StudyOptions:
-    """Which study, and where its runs are."""
+    """Which study to run, and where its runs are written."""
 
     file: Path = positional("FILE")
     """The study: [fixed] values, [axes] with a list each, [method.NAME] values."""
     out: Path = Path("runs")
-    """Folder of all runs; each has a directory of its own there."""
+    """Folder of all runs; each run has its own directory there."""
     dry_run: bool = False
-    """Only print the runs, whether each is done, and an estimate of what the others cost."""
+    """Only print the runs, whether each is done, and the estimated cost of the others."""
     logger: tuple[str, ...] = ()
     """Send events to this logger as well (repeatable): see `sterad list`."""
     plugin: tuple[Path, ...] = ()
     """A Python file that registers your own methods, datasets, streams (repeatable)."""
 
 
-def study(options: StudyOptions, execution: Execution, launcher: Launcher) -> int:
-    """Run what is missing; return 1 where a run failed."""
-    wanted, out = Study.from_toml(options.file), options.out
-    missing = wanted.missing(out)
+class ProgressView:
+    """Progress of a study as one line for each finished run, for files and pipes."""
+
+    def __init__(self, title: str, total: int, missing: int) -> None:
+        """Start with `missing` of `total` runs to do."""
+        self.title, self.total, self.missing = title, total, missing
+        self.done = self.failed = 0
+        self.best: tuple[float, str] | None = None
+        self.running: dict[str, Mapping[str, Any]] = {}
+        self.started = time.monotonic()
+
+    def __enter__(self) -> Self:
+        """Print how much there is to do."""
+        self.print(f"{self.title}: {self.total} runs, {self.total - self.missing} done before")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close nothing."""
+
+    def print(self, text: str) -> None:
+        """Print a line."""
+        print(text, file=sys.stderr, flush=True)
+
+    def on_event(self, run: str, event: Mapping[str, Any]) -> None:
+        """Remember the last values that a run has sent."""
+        self.running[run] = {**self.running.get(run, {}), **event}
+
+    def on_run_end(self, outcome: Outcome) -> None:
+        """Count and print the outcome of a run."""
+        run, record = outcome.job.id, outcome.record
+        self.running.pop(run, None)
+        self.done += 1
+        if record is not None:
+            accuracy = record.final_average_accuracy
+            self.update_best(accuracy, run)
+            result = f"{accuracy:.2%} in {record.seconds:.0f} s"
+        else:
+            self.failed += 1
+            result = f"failed: {outcome.error}"
+        self.print(f"[{self.done}/{self.missing}] {run}: {result}; {self.time_left()}")
+
+    def update_best(self, accuracy: float, name: str) -> None:
+        """Keep the run or trial with the best accuracy."""
+        self.best = max(self.best or (accuracy, name), (accuracy, name))
+
+    def time_left(self) -> str:
+        """Estimate the remaining time from the mean time so far."""
+        if not self.done:
+            return "time left unknown"
+        seconds = (self.missing - self.done) * (time.monotonic() - self.started) / self.done
+        return f"{format_duration(seconds)} left"
+
+
+class LiveView(ProgressView):
+    """Progress of a study as a table that is updated in place, for terminals."""
+
+    def __enter__(self) -> Self:
+        """Start to draw the table."""
+        self.live = Live(get_renderable=self.render, console=Console(stderr=True))
+        self.live.start()
+        return super().__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        """Stop to draw; the last table stays."""
+        self.live.stop()
+
+    def print(self, text: str) -> None:
+        """Print a line above the table."""
+        self.live.console.print(text, highlight=False)
+
+    def render(self) -> RenderableType:
+        """Return the table and a line of totals."""
+        table = Table(box=None, pad_edge=False)
+        for name in ("running", "step", "accuracy so far", "seconds"):
+            table.add_column(name)
+        for run, event in self.running.items():
+            steps = f"{event['step']} of {event['steps'] or '?'}"
+            accuracy = f"{event['accuracy']:.2%}" if "accuracy" in event else "-"
+            table.add_row(run, steps, accuracy, f"{event['seconds']:.0f}")
+        best = "" if self.best is None else f", best so far {self.best[0]:.2%} ({self.best[1]})"
+        failed = f", {self.failed} failed" if self.failed else ""
+        return Group(table, f"{self.done} of {self.missing} done{failed}{best}, {self.time_left()}")
+
+
+def create_view(title: str, total: int, missing: int) -> ProgressView:
+    """Return a live table for a terminal, and plain lines otherwise."""
+    return (LiveView if sys.stderr.isatty() else ProgressView)(title, total, missing)
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration in seconds, minutes or hours.
+
+    >>> format_duration(45), format_duration(600), format_duration(9000)
+    ('45 s', '10 min', '2.5 h')
+    """
+    if seconds > 5400:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
+
+
+def run_study(options: StudyOptions, execution: Execution, launcher: Launcher) -> int:
+    """Run the missing runs and print the results; return 1 if a run failed."""
+    study, out = Study.from_toml(options.file), options.out
+    missing = study.missing(out)
     if options.dry_run:
-        _announce(wanted, out)
+        _print_plan(study, out)
         return 0
-    for sentence in (said for config in missing for said in earlier_versions(config, out)):
-        print(f"sterad: {sentence}", file=sys.stderr)
+    _print_notes([note for config in missing for note in earlier_versions(config, out)])
     jobs = [
         Job(config, out, execution, plugins=options.plugin, loggers=options.logger)
         for config in missing
     ]
-    if isinstance(launcher, Local):  # elsewhere the data lie on the workers' machines
+    if isinstance(launcher, Local):  # other launchers read the data on the workers' machines
         check_data(jobs)
     if jobs:
-        jobs[0].own_loggers()  # one that is unknown or not installed is told before anything starts
+        jobs[0].create_loggers()  # report an unknown or missing logger before the first run
     failed = 0
-    with study_view(wanted.title, len(wanted.configs), len(missing)) as view:
-        for outcome in launcher.launch(jobs, view.heard):
-            view.ended(outcome)
+    with create_view(study.title, len(study.configs), len(missing)) as view:
+        for outcome in launcher.launch(jobs, view.on_event):
+            view.on_run_end(outcome)
             failed += outcome.error is not None
-    records, left_out = wanted.records(out)
+    records, unreadable = study.records(out)
     if records:
         Console().print(terminal_table(records))
-    for sentence in describe_left_out(records, left_out):
-        print(f"sterad: {sentence}", file=sys.stderr)
+    _print_notes(describe_left_out(records, unreadable))
     if failed:
-        print(f"sterad: {failed} of {len(jobs)} runs failed; the rest is kept", file=sys.stderr)
-    return 1 if failed or left_out else 0
+        _print_notes([f"{failed} of {len(jobs)} runs failed; the others are kept"])
+    return 1 if failed or unreadable else 0
 
 
-def _announce(wanted: Study, out: Path) -> None:
-    """Print every run, whether it is done, and what it will cost one after the other."""
-    missing, total = set(wanted.missing(out)), 0.0
-    records, left_out = read_records(out) if out.is_dir() else ([], [])
+def _print_plan(study: Study, out: Path) -> None:
+    """Print every run, whether it is done, and its estimated cost."""
+    missing, total = set(study.missing(out)), 0.0
+    records, unreadable = read_records(out) if out.is_dir() else ([], [])
     done = {record.id for record in records}
-    for config in wanted.configs:
+    for config in study.configs:
         if config not in missing:
             print(f"{'done' if config.id in done else 'unread':7} {config.id}")
             continue
         cost = estimate(config, records)
         total += cost.seconds
-        print(f"missing {config.id}  about {spoken(cost.seconds)} ({cost.basis})")
-    print(f"{len(missing)} of {len(wanted.configs)} runs to do, about {spoken(total)} one by one")
-    for sentence in describe_left_out(records, left_out):
-        print(f"sterad: {sentence}", file=sys.stderr)
+        print(f"missing {config.id}  about {format_duration(cost.seconds)} ({cost.basis})")
+    duration = format_duration(total)
+    print(f"{len(missing)} of {len(study.configs)} runs to do, about {duration} one by one")
+    _print_notes(describe_left_out(records, unreadable))
+
+
+def _print_notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        print(f"sterad: {note}", file=sys.stderr)
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
-    own = {"Study": (StudyOptions,), "Execution": (Execution,)}
+    option_groups = {"Study": (StudyOptions,), "Execution": (Execution,)}
     about = "Run the missing runs of a TOML grid and print mean ± std over seeds."
-    asked = request(argv, "sterad study", about, None, ("launcher",), own)
-    return study(asked.take(StudyOptions), asked.execution(), asked.component("launcher"))
+    parsed = request(argv, "sterad study", about, None, ("launcher",), option_groups)
+    return run_study(parsed.take(StudyOptions), parsed.execution(), parsed.component("launcher"))

@@ -44,11 +44,11 @@ def main(argv: Sequence[str]) -> int:
     job = Job(
         config, where.out, asked.execution(), where.checkpoint_every, where.plugin, where.logger
     )
-    finished = job.place.record.exists()
+    finished = job.directory.record.exists()
     for sentence in [] if finished else earlier_versions(config, where.out):
         print(f"sterad: {sentence}", file=sys.stderr)
     record = job.run([] if finished else [progress_logger(config.id)])
-    _print(record, job.place, finished)
+    _print(record, job.directory, finished)
     return 0
 
 

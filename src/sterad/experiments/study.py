@@ -1,4 +1,4 @@
-"""Study: a grid of runs as a TOML file; running it means running what is missing."""
+"""Study: a grid of runs as a TOML file; running it runs what is missing."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
@@ -9,40 +9,38 @@ from typing import Any
 
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig, contents_digest
-from sterad.experiments.lines import line_of
-from sterad.experiments.toml_file import read_toml
+from sterad.experiments.toml_file import find_line, read_toml, rename_keys
 from sterad.experiments.tuned import tuned_values
 from sterad.methods import METHODS
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory
 from sterad.validation import checked, field_named, unknown
 
-PARTS = ("fixed", "axes", "method")
-GRID = ("tuned", *PARTS)
-KEYS = ("title", "grid", *GRID)
+TABLES = ("fixed", "axes", "method")
+GRID_KEYS = ("tuned", *TABLES)
+STUDY_KEYS = ("title", "grid", *GRID_KEYS)
 
 
 @dataclass(frozen=True)
 class Study:
-    """Fixed values, axes whose product is taken, values of single methods, and unions of those."""
+    """A title and the runs of one or more grids."""
 
     title: str
     configs: tuple[RunConfig, ...]
 
     @classmethod
     def from_toml(cls, path: str | Path) -> "Study":
-        """Read a study file.
+        """Read a study file; fields have the names of the command line.
 
-        `tuned` names a file of tuned values a method; above them stand the values of `[fixed]` for
-        all runs, above these `[method.NAME]` for one method alone, and above all the values of
-        `[axes]`, a list each. Each `[[grid]]` holds its own of these, merged over the common ones;
-        the study is the union of its grids. Names are those of the command line.
+        The runs are the product of the lists in `[axes]`. Precedence: the file of tuned values that
+        `tuned` names < `[fixed]` < `[method.NAME]`, for one method < `[axes]`. Each `[[grid]]` may
+        have its own tables, merged over the common ones; the study is the union of its grids.
         """
         file, raw = Path(path), read_toml(path, "the study")
         try:
-            return cls(checked("title", raw.get("title", file.stem), str), _union(raw))
+            return cls(checked("title", raw.get("title", file.stem), str), _expand_study(raw))
         except SteradError as error:
-            line = line_of(file.read_text(), str(error))
+            line = find_line(file.read_text(), str(error))
             where = f"in the study {str(path)!r}{f', line {line}' if line else ''}"
             raise SteradError(f"{where}: {error}") from error
 
@@ -51,77 +49,68 @@ class Study:
         return tuple(c for c in self.configs if not RunDirectory(out, c.id).record.exists())
 
     def records(self, out: Path) -> tuple[list[RunRecord], list[str]]:
-        """Return the records under `out` in the study's order, and what is wrong with others."""
+        """Return the records under `out` in the study's order, and errors of unreadable ones."""
         records: list[RunRecord] = []
-        left_out: list[str] = []
+        errors: list[str] = []
         for config in self.configs:
             try:
-                found = RunDirectory(out, config.id).read_record()
-                records += [] if found is None else [found]
+                record = RunDirectory(out, config.id).read_record()
+                records += [] if record is None else [record]
             except SteradError as error:
-                left_out.append(str(error))
-        return records, left_out
+                errors.append(str(error))
+        return records, errors
 
 
-def _union(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
-    """Return the runs of all grids, each once, in the order of the file."""
+def _expand_study(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
+    """Return the distinct runs of all grids, in the order of the file."""
     if not set(raw) - {"title", "tuned"}:
-        raise SteradError("it says nothing to run: give values under [fixed] or lists under [axes]")
-    _check_tables(raw, KEYS, "the study")
+        raise SteradError("it has no runs: give values under [fixed] or lists under [axes]")
+    _check_tables(raw, STUDY_KEYS, "the study")
     grids = raw.get("grid", [{}])
     if not isinstance(grids, list) or not all(isinstance(grid, Mapping) for grid in grids):
         raise SteradError(f"grid = {grids!r} is not a list of tables: head each one [[grid]]")
     for grid in grids:
-        _check_tables(grid, GRID, "a grid")
+        _check_tables(grid, GRID_KEYS, "a grid")
+    common = _replace_aliases(raw)
+    merged = [_merge_grid(common, _replace_aliases(grid)) for grid in grids]
     # The runs of a study share their files: each is read once.
-    common, tuned, contents = _spelled_out(raw), cache(tuned_values), cache(contents_digest)
-    merged = [_merged(common, _spelled_out(grid)) for grid in grids]
-    products = (_product(one, tuned, contents) for one in merged)
-    return tuple(dict.fromkeys(itertools.chain.from_iterable(products)))
+    read_values, digest = cache(tuned_values), cache(contents_digest)
+    configs = (_expand_grid(grid, read_values, digest) for grid in merged)
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(configs)))
 
 
-def _spelled_out(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a grid under our own names, so that one that is merged over it finds them."""
-    fields = {part: _renamed(raw[part], field_named) for part in ("fixed", "axes") if part in raw}
-    methods = _renamed(raw.get("method", {}), METHODS.resolve)
-    own = {name: _renamed(values, field_named) for name, values in methods.items()}
-    return {**raw, **fields, "method": own}
+def _replace_aliases(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a grid with the main names of fields and methods, as merging requires."""
+    tables = {key: rename_keys(raw[key], field_named) for key in ("fixed", "axes") if key in raw}
+    methods = rename_keys(raw.get("method", {}), METHODS.resolve)
+    methods = {name: rename_keys(values, field_named) for name, values in methods.items()}
+    return {**raw, **tables, "method": methods}
 
 
-def _renamed(table: Mapping[str, Any], name_of: Callable[[str], str]) -> dict[str, Any]:
-    named: dict[str, Any] = {}
-    for name, value in table.items():
-        if name_of(name) in named:
-            raise SteradError(
-                f"{name!r} is another name of {name_of(name)}, which is given already: keep one"
-            )
-        named[name_of(name)] = value
-    return named
+def _merge_grid(common: Mapping[str, Any], grid: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge a grid over the common values; a field that it fixes is no longer an axis."""
+    merged = {table: common.get(table, {}) | grid.get(table, {}) for table in TABLES}
+    if (tuned := grid.get("tuned", common.get("tuned"))) is not None:
+        merged["tuned"] = tuned
+    for name in set(common["method"]) & set(grid["method"]):
+        merged["method"][name] = common["method"][name] | grid["method"][name]
+    axes = set(grid.get("axes", {})) | set(merged["axes"]) - set(grid.get("fixed", {}))
+    return merged | {"axes": {name: v for name, v in merged["axes"].items() if name in axes}}
 
 
-def _merged(common: Mapping[str, Any], grid: Mapping[str, Any]) -> dict[str, Any]:
-    """Lay the values of a grid over the common ones; what it fixes is no axis any more."""
-    parts = {part: common.get(part, {}) | grid.get(part, {}) for part in PARTS}
-    parts |= {key: given["tuned"] for given in (common, grid) for key in given if key == "tuned"}
-    both = set(common.get("method", {})) & set(grid.get("method", {}))
-    parts["method"] |= {name: common["method"][name] | grid["method"][name] for name in both}
-    kept = set(grid.get("axes", {})) | set(parts["axes"]) - set(grid.get("fixed", {}))
-    return parts | {"axes": {name: v for name, v in parts["axes"].items() if name in kept}}
-
-
-def _product(
-    parts: Mapping[str, Any],
-    tuned_values: Callable[[str, str], dict[str, Any]],
-    contents: Callable[[Any], str | None],
+def _expand_grid(
+    grid: Mapping[str, Any],
+    read_values: Callable[[str, str], dict[str, Any]],
+    digest: Callable[[Any], str | None],
 ) -> Iterator[RunConfig]:
-    fixed, axes = parts["fixed"], parts["axes"]
-    own = parts["method"]
+    """Yield a run for each point of the product of the axes."""
+    fixed, axes, methods = (grid[table] for table in TABLES)
     for chosen in itertools.product(*axes.values()):
         point = dict(zip(axes, chosen, strict=True))
         method = METHODS.resolve(checked("method", (fixed | point).get("method", "agd-fd"), str))
-        tuned = tuned_values(parts["tuned"], method) if "tuned" in parts else {}
-        values = tuned | fixed | own.get(method, {}) | point | {"method": method}
-        yield RunConfig.from_values(values, contents)
+        tuned = read_values(grid["tuned"], method) if "tuned" in grid else {}
+        values = tuned | fixed | methods.get(method, {}) | point | {"method": method}
+        yield RunConfig.from_values(values, digest)
 
 
 def _check_tables(raw: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
@@ -129,7 +118,7 @@ def _check_tables(raw: Mapping[str, Any], known: tuple[str, ...], where: str) ->
         if key not in known:
             raise unknown(key, known, where)
     checked("tuned", raw.get("tuned", ""), str)
-    tables = {key: raw[key] for key in PARTS if key in raw}
+    tables = {key: raw[key] for key in TABLES if key in raw}
     if isinstance(raw.get("method"), Mapping):
         tables |= {f"method.{name}": values for name, values in raw["method"].items()}
     for name, table in tables.items():

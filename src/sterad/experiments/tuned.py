@@ -1,4 +1,4 @@
-"""Tuned values: a TOML file a dataset, a table a method, each with the source of its values.
+"""Tuned values: a TOML file per dataset with a table per method, each with its source.
 
 like = "cifar100"            # optional: start from another file
 [er]
@@ -6,19 +6,28 @@ source = "where these values come from"
 lr = 0.01
 """
 
+import json
+import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from sterad.atomic import alone, write_atomically
 from sterad.errors import SteradError
-from sterad.experiments.toml_file import read_toml
+from sterad.experiments.toml_file import read_toml, resolve_fields
 from sterad.methods import METHODS
-from sterad.validation import build, checked, names_of, unknown
+from sterad.registry import canonical
+from sterad.validation import build, checked
 
-PACKAGED = Path(__file__).parents[1] / "best"
-"""Where an installed package keeps the files; a checkout keeps them under studies/best."""
-CHECKOUT = Path(__file__).parents[3] / "studies" / "best"
+PACKAGED_FOLDER = Path(__file__).parents[1] / "best"
+"""Folder of the files in an installed package."""
+CHECKOUT_FOLDER = Path(__file__).parents[3] / "studies" / "best"
+"""Folder of the files in a checkout."""
+_HEADER = re.compile(r"\[\s*(?:\"([^\"]+)\"|'([^']+)'|([\w-]+))\s*\]\s*(#.*)?$")
+"""The header of a table, with its name in double, single or no quotes."""
 
 
 @dataclass(frozen=True)
@@ -30,62 +39,149 @@ class Tuned:
 
 
 def tuned_files() -> dict[str, Path]:
-    """Return the files by name; those of the working folder hide ours of the same name."""
-    folders = (PACKAGED, CHECKOUT, Path("studies") / "best")
+    """Return the files by name; those of the working folder replace ours of the same name."""
+    folders = (PACKAGED_FOLDER, CHECKOUT_FOLDER, Path("studies") / "best")
     return {file.stem: file for folder in folders for file in sorted(folder.glob("*.toml"))}
 
 
 def tuned_values(name: str, method: str) -> dict[str, Any]:
-    """Return what a file, by its name or path, says of a method, checked against its fields."""
-    found = read_tuned(name)
+    """Return the values of a method in a file, which is given by its name or path."""
+    tuned = read_tuned(name)
     resolved = METHODS.resolve(method)
-    if resolved not in found:
+    if resolved not in tuned:
         raise SteradError(
-            f"{name!r} has no tuned values for {resolved!r}: known are {', '.join(found)}; "
-            "add a table of its name, or leave tuned away"
+            f"{name!r} has no tuned values for {resolved!r}: known are {', '.join(tuned)}; "
+            "add a table of its name, or leave tuned out"
         )
-    return dict(found[resolved].values)
+    return dict(tuned[resolved].values)
 
 
-def read_tuned(name: str, asked: tuple[str, ...] = ()) -> dict[str, Tuned]:
-    """Return all methods of a file and of the one that it is like; `asked` led here."""
-    if name in asked:
-        raise SteradError(f"tuned values are like each other in a ring: {' -> '.join(asked)}")
-    file = _file(name)
-    raw = read_toml(file, "the file of tuned values")
-    like = raw.pop("like", None)
-    found = {} if like is None else read_tuned(checked("like", like, str), (*asked, name))
-    for method, table in raw.items():
+def read_tuned(name: str, parents: tuple[str, ...] = ()) -> dict[str, Tuned]:
+    """Return the tuned values in a file and in the file that it is like, by method.
+
+    parents: the files whose `like` led to this one.
+    """
+    if name in parents:
+        raise SteradError(
+            f"tuned values refer to each other in a circle: {' -> '.join((*parents, name))}; "
+            "remove one `like`"
+        )
+    file = _find_file(name)
+    tables = read_toml(file, "the file of tuned values")
+    like = tables.pop("like", None)
+    tuned = {} if like is None else read_tuned(checked("like", like, str), (*parents, name))
+    for method, table in tables.items():
         if not isinstance(table, dict):
             raise SteradError(f"{method} = {table!r} in {str(file)!r} is not the table of a method")
-        found[METHODS.resolve(method)] = _checked(method, table, file)
-    return found
+        tuned[METHODS.resolve(method)] = _read_table(method, table, file)
+    return tuned
 
 
-def _checked(method: str, table: dict[str, Any], file: Path) -> Tuned:
+def _read_table(method: str, table: dict[str, Any], file: Path) -> Tuned:
     source = table.pop("source", None)
     if not isinstance(source, str):
         raise SteradError(
-            f"[{method}] in {str(file)!r} has no source: say where its values are from"
+            f"[{method}] in {str(file)!r} has no source: give a text that says where its values "
+            "come from"
         )
-    fields = METHODS[METHODS.resolve(method)].Config
-    for name in table:
-        if name not in names_of(fields):
-            raise unknown(name, names_of(fields), f"[{method}] of {str(file)!r}")
     try:
-        build(fields, table)
+        fields = METHODS[METHODS.resolve(method)].Config
+        values = resolve_fields(table, fields, "the method")
+        build(fields, values)
     except SteradError as error:
         raise SteradError(f"in [{method}] of {str(file)!r}: {error}") from error
-    return Tuned(source, table)
+    return Tuned(source, values)
 
 
-def _file(name: str) -> Path:
+def _find_file(name: str) -> Path:
     if name.endswith(".toml"):
         return Path(name)
     files = tuned_files()
     if name not in files:
         raise SteradError(
-            f"no tuned values are called {name!r}: known are {', '.join(files)}; "
-            "or give the path of a .toml file"
+            f"unknown tuned values {name!r}: known are {', '.join(files)}; or give the path of a "
+            ".toml file"
         )
     return files[name]
+
+
+def write_tuned(file: Path, method: str, tuned: Tuned) -> str | None:
+    """Write the table of a method into a file, and leave the rest of the file as it is.
+
+    Return the source of the values that it replaces.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with alone(file.parent):  # two searches that end at the same time keep both tables
+            before = file.read_text() if file.exists() else ""
+            table = {"source": tuned.source, **tuned.values}
+            write_atomically(file, replace_table(before, method, table))
+    except OSError as error:
+        raise SteradError(
+            f"cannot write the tuned values {str(file)!r}: {error.strerror}. The search itself is "
+            "kept: choose another file with --save-tuned, and run the same command again"
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SteradError(
+            f"the tuned values {str(file)!r} are not TOML ({error}) and are left unchanged: fix "
+            "the file, or choose another with --save-tuned, and run the same command again"
+        ) from error
+    tables = tomllib.loads(before).items()
+    replaced = next((old for name, old in tables if _is_name_of(name, method)), None)
+    return None if replaced is None else str(replaced.get("source"))
+
+
+def replace_table(text: str, method: str, table: Mapping[str, Any]) -> str:
+    r"""Return TOML with the table of a method replaced or appended; the rest is unchanged.
+
+    >>> replace_table("[er]\nlr = 1\n# next\n[scr]\nlr = 2\n", "er", {"lr": 0.5})
+    '[er]\nlr = 0.5\n# next\n[scr]\nlr = 2\n'
+    """
+    lines = text.splitlines(keepends=True)
+    begin, end = _find_table(lines, method)
+    head = "".join(lines[:begin])
+    if begin == len(lines) and head:
+        head = head.rstrip("\n") + "\n\n"
+    body = "".join(
+        f"{name} = {format_toml(value)}\n" for name, value in table.items() if value is not None
+    )
+    replaced = f"{head}[{method}]\n{body}{''.join(lines[end:])}"
+    # Headers are found by a pattern, which inline tables and multi-line strings can mislead.
+    if _other_tables(replaced, method) != _other_tables(text, method):
+        raise SteradError(
+            f"the table [{method}] cannot be replaced without changing others: write it as a "
+            "header and a line for each value, or choose another file with --save-tuned"
+        )
+    return replaced
+
+
+def _find_table(lines: list[str], method: str) -> tuple[int, int]:
+    """Return the first and the end line of a table; comments before a header are not in it."""
+    headers = [number for number, line in enumerate(lines) if line.lstrip().startswith("[")]
+    for begin, end in pairwise([*headers, len(lines)]):
+        header = _HEADER.match(lines[begin].strip())
+        if header and _is_name_of(header[1] or header[2] or header[3], method):
+            while end > begin + 1 and lines[end - 1].strip()[:1] in ("", "#"):
+                end -= 1
+            return begin, end
+    return len(lines), len(lines)
+
+
+def _is_name_of(name: str, method: str) -> bool:
+    return canonical(name) == method or (name in METHODS and METHODS.resolve(name) == method)
+
+
+def _other_tables(text: str, method: str) -> dict[str, Any]:
+    tables = tomllib.loads(text)
+    return {name: table for name, table in tables.items() if not _is_name_of(name, method)}
+
+
+def format_toml(value: Any) -> str:
+    """Return a number, text, boolean or list as TOML.
+
+    >>> format_toml(1e-05), format_toml("a"), format_toml(True), format_toml((1, 2))
+    ('1e-05', '"a"', 'true', '[1, 2]')
+    """
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(format_toml, value))}]"
+    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""What goes to a machine that shares nothing, and what comes back, without a cluster."""
+"""The files that are sent to a remote machine and back, without a cluster."""
 
 import dataclasses
 import json
@@ -12,46 +12,46 @@ from typing import Any, Self
 import pytest
 
 from sterad.experiments.launchers.job import Job, Outcome
-from sterad.experiments.launchers.remote_job import Parcel, delivered, open_and_run
+from sterad.experiments.launchers.remote_job import RemoteJob, run_remote_job, store_result
 from sterad.experiments.provenance import SHIPPED, provenance
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the temporary folder of the other machine."""
-    folder = tmp_path / "elsewhere"
+def remote_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the temporary folder of the remote machine."""
+    folder = tmp_path / "remote"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.chdir(tmp_path)
     return folder
 
 
-class Ear:
-    """What an actor looks like from where it is called."""
+class LocalActor:
+    """An `EventActor` with the interface of a Ray handle."""
 
     def __init__(self) -> None:
         self.events: list[Any] = []
-        self.tell = SimpleNamespace(remote=lambda run, event: self.events.append((run, event)))
+        self.add = SimpleNamespace(remote=lambda run, event: self.events.append((run, event)))
 
 
-def sent(job: Job, shared: bool = False) -> Outcome:
-    ear = Ear()
-    with job.place.locked():
-        error, files = open_and_run(Parcel.of(job, shared, "token"), ear)
+def run_remotely(job: Job, shared: bool = False) -> Outcome:
+    actor = LocalActor()
+    with job.directory.locked():
+        error, files = run_remote_job(RemoteJob.create(job, shared, "token"), actor)
         assert shared or error or sorted(files) == ["config.json", "events.jsonl", "record.json"]
-        assert {run for run, _ in ear.events} == {job.id}
-        return delivered(job, error, files, shared)
+        assert {run for run, _ in actor.events} == {job.id}
+        return store_result(job, error, files, shared)
 
 
-def test_what_comes_back_is_the_run(trial: Any, elsewhere: Path) -> None:
-    (job,) = trial.jobs(1)
-    assert sent(job).record == job.place.read_record()
-    trial.check_equal(job)
-    assert list(elsewhere.glob("sterad-*")) == [], "nothing stays behind"
+def test_the_files_of_a_run_are_sent_back(lab: Any, remote_folder: Path) -> None:
+    (job,) = lab.create_jobs(1)
+    assert run_remotely(job).record == job.directory.read_record()
+    lab.check_equal(job)
+    assert list(remote_folder.glob("sterad-*")) == [], "temporary files are removed"
 
 
-class Stop:
-    """A logger that interrupts a run in the middle."""
+class InterruptingLogger:
+    """A logger that interrupts a run at step 5."""
 
     def __enter__(self) -> Self:
         return self
@@ -64,44 +64,46 @@ class Stop:
         pass
 
 
-def test_a_begun_run_goes_along_and_continues(trial: Any) -> None:
-    (job,) = trial.jobs(1)
+def test_an_interrupted_run_is_sent_and_resumed(lab: Any) -> None:
+    (job,) = lab.create_jobs(1)
     with pytest.raises(KeyboardInterrupt):
-        job.run([Stop()])
-    assert sent(job).record is not None
-    assert '"resume", "step": 4' in job.place.events.read_text()
-    trial.check_equal(job)
+        job.run([InterruptingLogger()])
+    assert run_remotely(job).record is not None
+    assert '"resume", "step": 4' in job.directory.events.read_text()
+    lab.check_equal(job)
 
 
-def test_plugins_go_by_their_content(trial: Any) -> None:
-    file = trial.plugin("sent-along", "pass")
-    (job,) = trial.jobs(1, method="sent-along", plugins=(file,))
-    parcel = Parcel.of(job, False, "token")
-    assert parcel.plugins == (("sent-along.py", file.read_bytes()),)
+def test_plugins_are_sent_with_their_content(lab: Any) -> None:
+    file = lab.write_plugin("sent-along", "pass")
+    (job,) = lab.create_jobs(1, method="sent-along", plugins=(file,))
+    remote = RemoteJob.create(job, False, "token")
+    assert remote.plugins == (("sent-along.py", file.read_bytes()),)
 
 
-def test_a_failure_leaves_its_traceback_here_and_nothing_else(trial: Any, elsewhere: Path) -> None:
-    (job,) = trial.jobs(1, lr=1e5)
-    outcome = sent(job)
+def test_a_failed_run_sends_back_its_traceback_only(lab: Any, remote_folder: Path) -> None:
+    (job,) = lab.create_jobs(1, lr=1e5)
+    outcome = run_remotely(job)
     assert "diverged" in str(outcome.error)
-    assert sorted(one.name for one in job.place.path.iterdir()) == ["lock"]
-    outcome = delivered(job, "KeyError", {"traceback.txt": b"line 1", "events.jsonl": b""}, False)
+    assert sorted(file.name for file in job.directory.path.iterdir()) == ["lock"]
+    outcome = store_result(
+        job, "KeyError", {"traceback.txt": b"line 1", "events.jsonl": b""}, False
+    )
     assert outcome == Outcome(job, None, "KeyError")
-    assert (job.place.path / "traceback.txt").read_text() == "line 1"
-    assert not job.place.events.exists()
-    assert list(elsewhere.glob("sterad-*")) == []
+    assert (job.directory.path / "traceback.txt").read_text() == "line 1"
+    assert not job.directory.events.exists()
+    assert list(remote_folder.glob("sterad-*")) == []
 
 
-def test_sinks_write_here_what_was_told_there(trial: Any) -> None:
-    (job,) = trial.jobs(1)
+def test_loggers_run_here_without_a_shared_disk(lab: Any) -> None:
+    (job,) = lab.create_jobs(1)
     job = dataclasses.replace(job, loggers=("tensorboard",))
-    assert json.loads(Parcel.of(job, False, "token").job)["loggers"] == []
-    assert json.loads(Parcel.of(job, True, "token").job)["loggers"] == ["tensorboard"]
-    assert sent(job).record is not None
-    assert list(job.place.path.glob("tensorboard/events.out.*"))
+    assert json.loads(RemoteJob.create(job, False, "token").job)["loggers"] == []
+    assert json.loads(RemoteJob.create(job, True, "token").job)["loggers"] == ["tensorboard"]
+    assert run_remotely(job).record is not None
+    assert list(job.directory.path.glob("tensorboard/events.out.*"))
 
 
-def test_code_that_was_sent_says_where_it_is_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_provenance_of_code_that_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environ, SHIPPED, '{"version": "9.9", "git_commit": "abc"}')
-    told = provenance()
-    assert (told["version"], told["git_commit"]) == ("9.9", "abc")
+    values = provenance()
+    assert (values["version"], values["git_commit"]) == ("9.9", "abc")

@@ -1,4 +1,4 @@
-"""submitit's local executor for real, and what Slurm itself would be asked."""
+"""Real runs with submitit's local executor, and the sbatch script of a Slurm array."""
 
 import os
 import signal
@@ -12,73 +12,73 @@ import pytest
 from sterad.errors import SteradError
 from sterad.experiments.launchers import LAUNCHERS, Job, Slurm
 
-# submitit leaves the processes of its jobs to the garbage collector.
+# submitit does not wait for the processes of its jobs.
 pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
 
 
 @pytest.mark.slow
-def test_a_preempted_and_a_killed_run_continue(trial: Any) -> None:
-    jobs = trial.jobs(6, per_class=60)
+def test_preempted_and_killed_runs_are_resumed(lab: Any) -> None:
+    jobs = lab.create_jobs(6, per_class=60)
 
-    def disturb(job: Job, how: int) -> None:
-        os.kill(trial.holder(job.out, job.id), how)
+    def send_signal(job: Job, number: int) -> None:
+        os.kill(lab.wait_for_process(job.out, job.id), number)
 
     signals = zip(jobs, (signal.SIGUSR2, signal.SIGKILL), strict=False)
-    threads = [threading.Thread(target=disturb, args=pair) for pair in signals]
+    threads = [threading.Thread(target=send_signal, args=pair) for pair in signals]
     for thread in threads:
         thread.start()
-    outcomes = trial.launched(Slurm(workers=2, cluster="local"), jobs)
+    outcomes = lab.launch(Slurm(workers=2, cluster="local"), jobs)
     for thread in threads:
         thread.join()
-    assert [one.error for one in outcomes] == [None] * 6
+    assert [outcome.error for outcome in outcomes] == [None] * 6
     for job in jobs[:2]:
-        assert "resume" in [one["event"] for one in trial.events[job.id]]
+        assert "resume" in [event["event"] for event in lab.events[job.id]]
     for job in jobs:
-        trial.check_equal(job)
-        trial.check_told(job)
+        lab.check_equal(job)
+        lab.check_events(job)
 
 
 @pytest.mark.slow
-def test_what_fails_is_told_and_what_dies_is_tried_again(trial: Any) -> None:
-    plugin = trial.plugin("slurm-dies", "os._exit(3)")
-    jobs = trial.jobs(2, method="slurm-dies", plugins=(plugin,))
-    jobs += trial.jobs(1, lr=1e5)
+def test_errors_are_reported_and_dead_jobs_are_retried(lab: Any) -> None:
+    plugin = lab.write_plugin("slurm-dies", "os._exit(3)")
+    jobs = lab.create_jobs(2, method="slurm-dies", plugins=(plugin,))
+    jobs += lab.create_jobs(1, lr=1e5)
     launcher = Slurm(workers=3, retries=1, cluster="local")
-    good, dead, diverged = trial.launched(launcher, jobs)
+    good, dead, diverged = lab.launch(launcher, jobs)
     assert good.record is not None
     assert "without a record, 2 times" in dead.error
     assert "diverged" in diverged.error
 
 
-def script(folder: Path, name: str, text: str) -> None:
+def write_script(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(f"#!/bin/sh\n{text}\n")
     (folder / name).chmod(0o755)
 
 
-def test_an_array_with_all_that_was_asked(
-    trial: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_options_are_passed_to_sbatch(
+    lab: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, text in {
         "srun": "exit 0",
-        "sbatch": f'cp "$1" {tmp_path}/asked.sh; echo "Submitted batch job 12"',
+        "sbatch": f'cp "$1" {tmp_path}/sbatch.sh; echo "Submitted batch job 12"',
         "sacct": "echo 'JobID|State'",
         "scancel": f'echo "$@" >> {tmp_path}/cancelled',
     }.items():
-        script(tmp_path, name, text)
+        write_script(tmp_path, name, text)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     values: dict[str, Any] = {"partition": "long", "account": "lab", "gpus": 1}
 
-    def leave(_: float) -> None:
+    def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sterad.experiments.launchers.slurm.time.sleep", leave)
+    monkeypatch.setattr("sterad.experiments.launchers.slurm.time.sleep", interrupt)
     with pytest.raises(KeyboardInterrupt):
         list(
             Slurm(workers=2, cpus=2, minutes=90, memory_gb=3, **values).launch(
-                trial.jobs(3), trial.heard
+                lab.create_jobs(3), lab.on_event
             )
         )
-    asked = (tmp_path / "asked.sh").read_text()
+    script = (tmp_path / "sbatch.sh").read_text()
     for line in (
         "--array=0-2%2",
         "--partition=long",
@@ -89,25 +89,25 @@ def test_an_array_with_all_that_was_asked(
         "--gpus-per-node=1",
         "--signal=USR2@",
     ):
-        assert line in asked, line
+        assert line in script, line
     assert len((tmp_path / "cancelled").read_text().splitlines()) == 3
 
 
-def test_a_machine_without_slurm(trial: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_slurm_is_an_error(lab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(SteradError, match="Slurm is not to be had here"):
-        list(Slurm().launch(trial.jobs(1), trial.heard))
+    with pytest.raises(SteradError, match="Slurm is not available here"):
+        list(Slurm().launch(lab.create_jobs(1), lab.on_event))
 
 
-def test_a_missing_library_is_a_sentence(trial: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_an_error(lab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "submitit", None)
     with pytest.raises(SteradError, match=r"pip install 'sterad\[slurm\]'"):
-        list(Slurm().launch(trial.jobs(1), trial.heard))
+        list(Slurm().launch(lab.create_jobs(1), lab.on_event))
 
 
-def test_numbers_that_no_job_can_have() -> None:
+def test_values_out_of_range_are_refused() -> None:
     assert LAUNCHERS["slurm"] is Slurm
-    for name, value, told in (
+    for name, value, error in (
         ("workers", 0, "is out of range: give an integer from 1 to 1,000,000"),
         ("minutes", 0, "is out of range: give an integer from 1 to 1,000,000"),
         ("memory_gb", 0.0, "is out of range: give a number in (0, 1e+06]"),
@@ -117,6 +117,6 @@ def test_numbers_that_no_job_can_have() -> None:
         ("cluster", "pbs", "is unknown: choose slurm or local"),
     ):
         values: dict[str, Any] = {name: value}
-        with pytest.raises(SteradError) as refused:
+        with pytest.raises(SteradError) as caught:
             Slurm(**values)
-        assert str(refused.value) == f"{name} {value!r} {told}"
+        assert str(caught.value) == f"{name} {value!r} {error}"

@@ -1,4 +1,4 @@
-"""A small real search, with a launcher in this process, as starting one takes seconds."""
+"""A small real search with a launcher that runs jobs in this process, which is faster."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ from optuna.trial import FrozenTrial
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
-from sterad.experiments.launchers import Job, Outcome, Watch
-from sterad.experiments.launchers.job import attempted, ended
+from sterad.experiments.launchers import EventCallback, Job, Outcome
+from sterad.experiments.launchers.job import read_outcome, run_job
 from sterad.experiments.search.plan import SearchPlan
-from sterad.experiments.search.searching import Search
+from sterad.experiments.search.search import Search
 from sterad.experiments.search.space import read_space
 
 SMALL: dict[str, Any] = {
@@ -27,65 +27,70 @@ SMALL: dict[str, Any] = {
     "width": 2,
     "anytime": 5,
 }
-LRS = "[finetune]\nlr = [0.0001, 0.001, 0.01, 0.1]\n"
+LEARNING_RATES = "[finetune]\nlr = [0.0001, 0.001, 0.01, 0.1]\n"
 
 
 @dataclass
-class Watched:
-    """A logger that ends the run when the watch says so."""
+class StoppingLogger:
+    """A logger that ends the run when the callback returns True."""
 
     job: Job
-    watch: Watch
+    on_event: EventCallback
 
     def __enter__(self) -> Self:
         return self
 
     def emit(self, event: Mapping[str, Any]) -> None:
-        if self.watch(self.job.id, event):
-            raise SteradError("ended by the watch")
+        if self.on_event(self.job.id, event):
+            raise SteradError("stopped by the callback")
 
     def __exit__(self, *_: object) -> None: ...
 
 
 @dataclass
-class Here:
-    """A launcher in this process; it remembers what it was given."""
+class InProcessLauncher:
+    """A launcher that runs jobs in this process and records them."""
 
     launched: list[Job] = field(default_factory=list)
 
-    def launch(self, jobs: Sequence[Job], watch: Watch) -> Iterator[Outcome]:
+    def launch(self, jobs: Sequence[Job], on_event: EventCallback) -> Iterator[Outcome]:
         for job in jobs:
             self.launched.append(job)
-            yield ended(job, attempted(job.to_json(), [Watched(job, watch)]))
+            yield read_outcome(job, run_job(job.to_json(), [StoppingLogger(job, on_event)]))
 
 
-class Silent:
-    """Nobody looks on."""
+class NoCallback:
+    """A callback that does nothing."""
 
-    def heard(self, run: str, event: Mapping[str, Any]) -> None: ...
-    def ended(self, run: str) -> None: ...
-    def told(self, trial: FrozenTrial) -> None: ...
-
-
-@pytest.fixture
-def plan(tmp_path: Path) -> Callable[..., SearchPlan]:
-    def make(text: str = LRS, config: dict[str, Any] | None = None, **asked: Any) -> SearchPlan:
-        (tmp_path / "space.toml").write_text(text)
-        made = RunConfig.of(**(SMALL | (config or {})))
-        space = read_space(made.method, tmp_path / "space.toml")
-        return SearchPlan.of(made, space, **({"seeds": (100, 101)} | asked))
-
-    return make
+    def on_event(self, run: str, event: Mapping[str, Any]) -> None: ...
+    def on_run_end(self, run: str) -> None: ...
+    def on_trial_end(self, trial: FrozenTrial) -> None: ...
 
 
 @pytest.fixture
-def searched(tmp_path: Path) -> Callable[..., tuple[Search, Here]]:
-    """Open the study of a plan, run what is missing, return it and what was launched."""
+def create_plan(tmp_path: Path) -> Callable[..., SearchPlan]:
+    def create(
+        space: str = LEARNING_RATES, config: dict[str, Any] | None = None, **options: Any
+    ) -> SearchPlan:
+        (tmp_path / "space.toml").write_text(space)
+        run = RunConfig.of(**(SMALL | (config or {})))
+        fields = read_space(run.method, tmp_path / "space.toml")
+        return SearchPlan.create(run, fields, **({"seeds": (100, 101)} | options))
 
-    def run(plan: SearchPlan, at_once: int = 1, launcher: Any = None) -> tuple[Search, Here]:
+    return create
+
+
+@pytest.fixture
+def run_search(tmp_path: Path) -> Callable[..., tuple[Search, InProcessLauncher]]:
+    """Open the study of a plan, run its missing trials, return the search and its launcher."""
+
+    def run(
+        plan: SearchPlan, batch_size: int = 1, launcher: Any = None
+    ) -> tuple[Search, InProcessLauncher]:
         search = Search.open(plan, str(tmp_path / "search.journal"))
-        here = launcher or Here()
-        search.run(here, at_once, lambda c: Job(c, tmp_path, Execution(threads=1)), Silent())
-        return search, here
+        launcher = launcher or InProcessLauncher()
+        execution = Execution(threads=1)
+        search.run(launcher, batch_size, lambda c: Job(c, tmp_path, execution), NoCallback())
+        return search, launcher
 
     return run

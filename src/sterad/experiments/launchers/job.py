@@ -1,4 +1,4 @@
-"""Job: one run as plain values that can go to another process or machine, and what came of it."""
+"""Job: a run that can be sent to another process or machine; Launcher: what executes jobs."""
 
 import contextlib
 import dataclasses
@@ -19,16 +19,18 @@ from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory
 from sterad.validation import build
 
-Watch = Callable[[str, Mapping[str, Any]], bool | None]
-"""Called with the id of a run and one of its events; a true answer asks for the run's end.
+EventCallback = Callable[[str, Mapping[str, Any]], bool | None]
+"""Called with the id of a run and one of its events; if it returns True, the run should be stopped.
 
-A launcher that cannot end a single run may let it go on: whoever asked expects both.
+A launcher that cannot stop a single run may ignore this.
 """
+MAX_ERROR_LENGTH = 300
+"""Characters of an unexpected error that are shown."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What to run, where its directory is, and how it is computed."""
+    """A run, the folder that its directory is in, and how it is executed."""
 
     config: RunConfig
     out: Path
@@ -36,16 +38,21 @@ class Job:
     checkpoint_every: int | None = None
     plugins: tuple[Path, ...] = ()
     loggers: tuple[str, ...] = ()
-    """Names of loggers that take the events beside the run's own files."""
+    """Names of additional loggers that receive the events."""
 
     @property
     def id(self) -> str:
         """Return the id of the run."""
         return self.config.id
 
+    @property
+    def directory(self) -> RunDirectory:
+        """Return the directory of the run."""
+        return RunDirectory(self.out, self.id)
+
     def to_json(self) -> str:
-        """Return a line of text that `from_json` understands on any machine that sees the files."""
-        plain = {
+        """Return a line of text for `from_json`, on any machine that has the same files."""
+        values = {
             "config": self.config.to_dict(places=True),
             "out": str(self.out),
             "execution": dataclasses.asdict(self.execution),
@@ -53,41 +60,36 @@ class Job:
             "plugins": [str(file) for file in self.plugins],
             "loggers": self.loggers,
         }
-        return json.dumps(plain)
+        return json.dumps(values)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Load the plugins, then return the job."""
-        plain = json.loads(text)
-        plugins = tuple(Path(file) for file in plain["plugins"])
+        values = json.loads(text)
+        plugins = tuple(Path(file) for file in values["plugins"])
         for file in plugins:
             load_plugin(file)
         return cls(
-            RunConfig.from_dict(plain["config"]),
-            Path(plain["out"]),
-            build(Execution, plain["execution"]),
-            plain["checkpoint_every"],
+            RunConfig.from_dict(values["config"]),
+            Path(values["out"]),
+            build(Execution, values["execution"]),
+            values["checkpoint_every"],
             plugins,
-            tuple(plain["loggers"]),
+            tuple(values["loggers"]),
         )
 
-    @property
-    def place(self) -> RunDirectory:
-        """Return the directory of the run."""
-        return RunDirectory(self.out, self.id)
-
-    def own_loggers(self) -> list[Logger]:
-        """Return the loggers that are asked for by name; nothing is opened yet."""
-        folder, config = self.place.path, self.config.to_dict()
+    def create_loggers(self) -> list[Logger]:
+        """Return the additional loggers; they are not opened yet."""
+        folder, config = self.directory.path, self.config.to_dict()
         return [LOGGERS[name](self.id, folder, config) for name in self.loggers]
 
     def run(self, loggers: Sequence[Logger] = ()) -> RunRecord:
-        """Run, or continue, or read."""
-        opened = [*self.own_loggers(), *loggers]
-        return run(self.config, self.out, self.execution, self.checkpoint_every, opened)
+        """Start or resume the run, or read its record if it is finished."""
+        loggers = [*self.create_loggers(), *loggers]
+        return run(self.config, self.out, self.execution, self.checkpoint_every, loggers)
 
-    def reserved(self, cpus: float, gpus: float) -> Self:
-        """Return the job as it is computed elsewhere: on what is reserved for it there."""
+    def with_resources(self, cpus: float, gpus: float) -> Self:
+        """Return the job for a worker that has `cpus` and `gpus` reserved for it."""
         threads = self.execution.threads or max(1, int(cpus))
         device = "cuda" if gpus else "cpu"
         execution = dataclasses.replace(self.execution, threads=threads, device=device)
@@ -96,7 +98,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a job: a record, or a sentence about what went wrong."""
+    """The result of a job: a record, or an error message."""
 
     job: Job
     record: RunRecord | None = None
@@ -104,54 +106,61 @@ class Outcome:
 
 
 class Launcher(Protocol):
-    """Anything that can bring jobs to their end; every call runs only what is missing."""
+    """Executes jobs; finished runs are not repeated, interrupted ones are resumed."""
 
-    def launch(self, jobs: Sequence[Job], watch: Watch) -> Iterator[Outcome]:
-        """Yield the outcome of each job as it ends; one that fails does not stop the others."""
+    def launch(self, jobs: Sequence[Job], on_event: EventCallback) -> Iterator[Outcome]:
+        """Yield the outcome of each job as it ends; a failed job does not stop the others."""
 
 
 LAUNCHERS: Registry[type[Launcher]] = Registry("launcher", "sterad.launchers")
 
 
 def check_data(jobs: Sequence[Job]) -> None:
-    """Refuse runs whose data are not on this machine, before the first of them is started."""
-    for described in dict.fromkeys(job.config.dataset.fields for job in jobs):
-        if hasattr(described, "require"):
-            described.require()
+    """Raise an error before the first run starts if data are missing on this machine."""
+    for dataset in dict.fromkeys(job.config.dataset.fields for job in jobs):
+        if hasattr(dataset, "require"):
+            dataset.require()
 
 
-def attempted(text: str, loggers: Sequence[Logger] = ()) -> str | None:
-    """Run the job of a text; return nothing, or what went wrong as a sentence.
+def run_job(text: str, loggers: Sequence[Logger] = ()) -> str | None:
+    """Run the job of `Job.to_json`; return an error message, or None.
 
-    What nobody foresaw leaves a traceback beside the run's files.
+    An unexpected exception also leaves a traceback in the directory of the run.
     """
-    place = None
+    directory = None
     try:
         job = Job.from_json(text)
-        place = job.place
+        directory = job.directory
         job.run(loggers)
     except SteradError as error:
         return str(error)
     except Exception as error:
-        said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        return f"{said}; see {str(_traced(place.path))!r}" if place else said
+        message = f"{type(error).__name__}: {shorten_error(error)}"
+        if directory is None:
+            return message
+        return f"{message}; see {str(_write_traceback(directory.path))!r}"
     return None
 
 
-def _traced(folder: Path) -> Path:
+def shorten_error(error: Exception) -> str:
+    """Return the message of an exception as one line of limited length."""
+    return " ".join(str(error).split())[:MAX_ERROR_LENGTH]
+
+
+def _write_traceback(folder: Path) -> Path:
     file = folder / "traceback.txt"
-    with contextlib.suppress(OSError):  # a full disk has been told of already
+    with contextlib.suppress(OSError):  # a full disk may be the error that is reported
         folder.mkdir(parents=True, exist_ok=True)
         file.write_text(traceback.format_exc())
     return file
 
 
-def ended(job: Job, error: str | None) -> Outcome:
-    """Return the outcome of a job whose files are on this machine's disk."""
+def read_outcome(job: Job, error: str | None) -> Outcome:
+    """Return the outcome of a job whose directory is on this machine."""
     if error is not None:
         return Outcome(job, error=error)
     try:
-        record = job.place.read_record()
+        record = job.directory.read_record()
     except SteradError as error:
         return Outcome(job, error=str(error))
     return Outcome(job, record, None if record else "it ended without a record")

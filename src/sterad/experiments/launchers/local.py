@@ -1,4 +1,4 @@
-"""Local: a process a run on this machine, so many at a time."""
+"""Local: runs on this machine, each in its own process."""
 
 import contextlib
 import json
@@ -14,139 +14,144 @@ from dataclasses import dataclass, replace
 from typing import IO
 
 from sterad.errors import SteradError
-from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch, ended
+from sterad.experiments.launchers.job import LAUNCHERS, EventCallback, Job, Outcome, read_outcome
 from sterad.threads import cores, set_wait_policy
 from sterad.validation import Count, check_fields
 
-RUNS_PER_CORE = 4
-"""Runs at a time on each core, at most: more of them only take each other's memory."""
-PATIENCE = 10.0
-"""Seconds in which a worker that is asked to end does so, before it is made to."""
+MAX_RUNS_PER_CORE = 4
+"""More concurrent runs are not faster and need more memory."""
+TERMINATE_TIMEOUT_S = 10.0
+"""Seconds between SIGTERM and SIGKILL."""
+READ_BYTES = 1 << 16
 
 
 @dataclass
-class _Running:
+class _Worker:
+    """A worker process and the pipes to it."""
+
     job: Job
     process: subprocess.Popen[bytes]
-    told: IO[bytes]
-    asked: IO[bytes]
-    """Open as long as the run is wanted: a worker that reads its end ends, too."""
-    complaints: IO[bytes]
-    begun: bytes = b""
-    """What has been read of a line that is not complete yet."""
+    stdout: IO[bytes]
+    """Events, one JSON object per line."""
+    stdin: IO[bytes]
+    """The job. It stays open: a worker exits when its standard input is closed."""
+    stderr: IO[bytes]
+    incomplete_line: bytes = b""
     error: str | None = None
 
 
 @LAUNCHERS.register("local")
 @dataclass(frozen=True)
 class Local:
-    """Processes on this machine; its cores are shared out among them."""
+    """Processes on this machine, which share its cores."""
 
     workers: Count | None = None
-    """Runs at a time; one for each core by default."""
+    """Number of concurrent runs (default: number of cores)."""
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.workers is not None and self.workers > (most := RUNS_PER_CORE * cores()):
+        limit = MAX_RUNS_PER_CORE * cores()
+        if self.workers is not None and self.workers > limit:
             raise SteradError(
                 f"workers {self.workers} is more than this machine can run at a time: it has "
-                f"{cores()} cores, so give at most {most}"
+                f"{cores()} cores, so give at most {limit}"
             )
 
-    def launch(self, jobs: Sequence[Job], watch: Watch) -> Iterator[Outcome]:
+    def launch(self, jobs: Sequence[Job], on_event: EventCallback) -> Iterator[Outcome]:
         """Yield outcomes as runs end; a process that dies is an outcome with an error."""
-        places = min(self.workers or cores(), max(1, len(jobs)))
-        waiting = deque(self._shared_out(job, places) for job in jobs)
-        running: list[_Running] = []
+        slots = min(self.workers or cores(), max(1, len(jobs)))
+        waiting = deque(_share_threads(job, slots) for job in jobs)
+        running: list[_Worker] = []
         with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
-            stack.callback(_stop, running)
+            stack.callback(_terminate_all, running)
             while waiting or running:
-                while waiting and len(running) < places:
-                    running.append(one := _start(waiting.popleft()))
-                    selector.register(one.told, selectors.EVENT_READ, one)
+                while waiting and len(running) < slots:
+                    running.append(worker := _start_worker(waiting.popleft()))
+                    selector.register(worker.stdout, selectors.EVENT_READ, worker)
                 for key, _ in selector.select():
-                    one = key.data
-                    if some := os.read(one.told.fileno(), 1 << 16):
-                        _hear(one, some, watch)
+                    worker = key.data
+                    if content := os.read(worker.stdout.fileno(), READ_BYTES):
+                        _handle_output(worker, content, on_event)
                     else:
-                        selector.unregister(one.told)
-                        outcome = _ended(one)
-                        running.remove(one)
+                        selector.unregister(worker.stdout)
+                        outcome = _finish(worker)
+                        running.remove(worker)
                         yield outcome
 
-    def _shared_out(self, job: Job, places: int) -> Job:
-        """Give each run its share of the cores, where the user has not said how many threads.
 
-        Two runs with a thread each do more than one run with two, as small maps thread badly.
-        """
-        if job.execution.threads is not None or places == 1:
-            return job
-        threads = max(1, cores() // places)
-        return replace(job, execution=replace(job.execution, threads=threads))
+def _share_threads(job: Job, slots: int) -> Job:
+    """Give each run its share of the cores, unless the user has set the number of threads.
+
+    Two runs with one thread each are faster than one after the other with two threads: small
+    feature maps do not parallelize well.
+    """
+    if job.execution.threads is not None or slots == 1:
+        return job
+    threads = max(1, cores() // slots)
+    return replace(job, execution=replace(job.execution, threads=threads))
 
 
-def _start(job: Job) -> _Running:
+def _start_worker(job: Job) -> _Worker:
     environment = dict(os.environ)
-    set_wait_policy(environment)  # threads that spin slow down the runs beside them
-    complaints = _scratch()
+    set_wait_policy(environment)  # spinning threads would slow down the other runs
+    stderr = _open_stderr()
     process = subprocess.Popen(
         [sys.executable, "-m", "sterad.experiments.launchers.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=complaints,
+        stderr=stderr,
         bufsize=0,
         env=environment,
     )
-    told, asked = process.stdout, process.stdin
-    if told is None or asked is None:
-        raise AssertionError("both were asked for as pipes")
+    if process.stdout is None or process.stdin is None:
+        raise AssertionError("Popen returns both pipes")
     with contextlib.suppress(BrokenPipeError):
-        asked.write(job.to_json().encode() + b"\n")
-    return _Running(job, process, told, asked, complaints)
+        process.stdin.write(job.to_json().encode() + b"\n")
+    return _Worker(job, process, process.stdout, process.stdin, stderr)
 
 
-def _scratch() -> IO[bytes]:
-    """Return a file for a worker's complaints, which a full disk is no reason to go without."""
+def _open_stderr() -> IO[bytes]:
+    """Return a temporary file, or the null device if the disk is full."""
     try:
         return tempfile.TemporaryFile()
     except OSError:
         return open(os.devnull, "rb+")
 
 
-def _hear(one: _Running, some: bytes, watch: Watch) -> None:
-    *lines, one.begun = (one.begun + some).split(b"\n")
+def _handle_output(worker: _Worker, content: bytes, on_event: EventCallback) -> None:
+    *lines, worker.incomplete_line = (worker.incomplete_line + content).split(b"\n")
     for event in map(json.loads, lines):
         if event["event"] == "error":
-            one.error = event["error"]
-        elif watch(one.job.id, event):
-            one.process.terminate()
+            worker.error = event["error"]
+        elif on_event(worker.job.id, event):
+            worker.process.terminate()
 
 
-def _ended(one: _Running) -> Outcome:
-    code = one.process.wait()
-    if one.error is None and code:
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        one.complaints.seek(0)
-        last = one.complaints.read().decode(errors="replace").strip().rpartition("\n")[2]
-        said = f" ({last})" if last else ""
-        one.error = f"its process ended by {how}{said}; the same command continues it"
-    _close(one)
-    return ended(one.job, one.error)
+def _finish(worker: _Worker) -> Outcome:
+    code = worker.process.wait()
+    if worker.error is None and code:
+        status = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        worker.stderr.seek(0)
+        last_line = worker.stderr.read().decode(errors="replace").strip().rpartition("\n")[2]
+        details = f" ({last_line})" if last_line else ""
+        worker.error = f"its process ended with {status}{details}; the same command continues it"
+    _close(worker)
+    return read_outcome(worker.job, worker.error)
 
 
-def _stop(running: Sequence[_Running]) -> None:
-    """End what still runs when the launcher is left: checkpoints stay."""
-    for one in running:
-        one.process.terminate()
-    for one in running:
+def _terminate_all(workers: Sequence[_Worker]) -> None:
+    """End the processes that still run when the launcher is left; their checkpoints are kept."""
+    for worker in workers:
+        worker.process.terminate()
+    for worker in workers:
         try:
-            one.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:  # a plugin may have taken the signal for itself
-            one.process.kill()
-            one.process.wait()
-        _close(one)
+            worker.process.wait(TERMINATE_TIMEOUT_S)
+        except subprocess.TimeoutExpired:  # a plugin may have replaced the signal handler
+            worker.process.kill()
+            worker.process.wait()
+        _close(worker)
 
 
-def _close(one: _Running) -> None:
-    for file in (one.told, one.asked, one.complaints):
+def _close(worker: _Worker) -> None:
+    for file in (worker.stdout, worker.stdin, worker.stderr):
         file.close()

@@ -1,4 +1,4 @@
-"""Ray: a task a run on a cluster; what runs write comes back, so that no shared disk is needed."""
+"""Ray: runs as tasks on a cluster; their files are sent back, so no shared disk is needed."""
 
 import contextlib
 import json
@@ -16,241 +16,267 @@ from typing import Annotated, Any
 
 import sterad
 from sterad.errors import SteradError
-from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch
-from sterad.experiments.launchers.remote_job import PATIENCE, Parcel, delivered, open_and_run
+from sterad.experiments.launchers.job import (
+    LAUNCHERS,
+    EventCallback,
+    Job,
+    Outcome,
+    shorten_error,
+)
+from sterad.experiments.launchers.remote_job import (
+    RAY_TIMEOUT_S,
+    RemoteJob,
+    run_remote_job,
+    store_result,
+)
 from sterad.experiments.provenance import SHIPPED, code
 from sterad.extras import require_extra
 from sterad.threads import WAIT_POLICY, cores
 from sterad.validation import Count, Range, check_fields
 
-AT_ONCE = 200
-"""Runs that are handed over at a time; each of them holds a lock, and so an open file."""
-PULSE = 0.5
-"""Seconds between two looks at what has been told."""
-STORE = 200 * 2**20
-"""Bytes for objects on their way in a cluster that is started here."""
+MAX_SUBMITTED_RUNS = 200
+"""Limits the number of open files: every submitted run holds a lock."""
+POLL_INTERVAL_S = 0.5
+"""Seconds between two requests for new events."""
+OBJECT_STORE_BYTES = 200 * 2**20
+"""Size of the object store of a cluster that is started here."""
 
 
 @LAUNCHERS.register("ray")
 @dataclass(frozen=True)
 class Ray:
-    """Tasks on a Ray cluster, one that exists or one that is started here."""
+    """Tasks on a Ray cluster, an existing one or one that is started here."""
 
     address: str | None = None
-    """HOST:PORT of a cluster's head, or auto for the cluster of this machine; by default one is
-    started here for the time of the study."""
+    """HOST:PORT of a cluster's head, or auto for the cluster of this machine (default: start a
+    cluster here for the duration of the study)."""
     workers: Count | None = None
-    """Runs at a time; as many as the cluster has room for by default."""
+    """Number of concurrent runs (default: as many as the cluster has room for)."""
     cpus: Annotated[float, Range(0, 4096)] = 1.0
-    """Processors reserved for each run; also its threads."""
+    """CPUs reserved for each run, and its number of threads."""
     gpus: Annotated[float, Range(0, 4096)] = 0.0
-    """Graphics cards reserved for each run; 0.25 lets four runs share one."""
+    """GPUs reserved for each run; with 0.25, four runs share one."""
     retries: Annotated[int, Range(0, 1000)] = 3
-    """Times that a run is started anew whose worker or machine died."""
+    """How often a run is restarted if its worker or machine dies."""
     shared: bool = False
-    """Whether the workers see the runs' folder under the same path: then a run whose machine died
-    continues elsewhere from its checkpoint; otherwise it begins anew there."""
+    """Whether the workers have the runs' folder under the same path. A run whose machine dies then
+    continues on another one from its checkpoint; otherwise it starts again."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def launch(self, jobs: Sequence[Job], watch: Watch) -> Iterator[Outcome]:
-        """Yield outcomes as runs end; a run whose worker dies is tried again."""
+    def launch(self, jobs: Sequence[Job], on_event: EventCallback) -> Iterator[Outcome]:
+        """Yield outcomes as runs end; a run whose worker dies is retried."""
         ray = require_extra("ray", "ray")
-        with self._connected(ray), contextlib.ExitStack() as stack:
-            ear = ray.remote(num_cpus=0)(_Ear).remote()
-            hand = _Hand(ray, self._task(ray), ear, self.shared, secrets.token_hex(8))
-            stack.callback(hand.let_go)
-            waiting = deque(job.reserved(self.cpus, self.gpus) for job in jobs)
-            while waiting or hand.running:
-                while waiting and len(hand.running) < (self.workers or AT_ONCE):
-                    if (refused := hand.send(waiting.popleft())) is not None:
-                        yield refused
-                done = hand.done()
-                # Who has come back has told all: the answer to an earlier question may not have it.
-                for patience in (PATIENCE, PATIENCE) if done else (PULSE,):
-                    for run, event in hand.heard(patience):
-                        watch(run, event)
-                yield from hand.outcomes(done)
+        with self._connect(ray), contextlib.ExitStack() as stack:
+            actor = ray.remote(num_cpus=0)(EventActor).remote()
+            submitted = RayJobs(
+                ray, self._create_task(ray), actor, self.shared, secrets.token_hex(8)
+            )
+            stack.callback(submitted.cancel_all)
+            waiting = deque(job.with_resources(self.cpus, self.gpus) for job in jobs)
+            while waiting or submitted.running:
+                while waiting and len(submitted.running) < (self.workers or MAX_SUBMITTED_RUNS):
+                    if (failure := submitted.submit(waiting.popleft())) is not None:
+                        yield failure
+                finished = submitted.wait_finished()
+                # A finished run has sent every event, but a request from before may miss the last.
+                timeouts = (RAY_TIMEOUT_S, RAY_TIMEOUT_S) if finished else (POLL_INTERVAL_S,)
+                for timeout in timeouts:
+                    for run, event in submitted.take_events(timeout):
+                        on_event(run, event)
+                yield from submitted.take_outcomes(finished)
 
-    def _task(self, ray: Any) -> Any:
-        # A process a run, as everywhere: its peak of memory is its own, and what it breaks too.
+    def _create_task(self, ray: Any) -> Any:
+        # max_calls=1 gives every run its own process, so that its peak memory is measured alone.
         return ray.remote(
             num_cpus=self.cpus, num_gpus=self.gpus, max_retries=self.retries, max_calls=1
-        )(open_and_run)
+        )(run_remote_job)
 
     @contextlib.contextmanager
-    def _connected(self, ray: Any) -> Iterator[None]:
-        if ray.is_initialized():  # the caller's own connection is used as it is, and stays
+    def _connect(self, ray: Any) -> Iterator[None]:
+        if ray.is_initialized():  # use the caller's connection, and keep it
             yield
             return
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         if self.address is not None:
-            _check_answer(self.address)
+            _check_address(self.address)
         try:
-            self._begin(ray)
-            self._check_room(ray)
+            self._init_ray(ray)
+            self._check_resources(ray)
             yield
         finally:
             ray.shutdown()
 
-    def _begin(self, ray: Any) -> None:
+    def _init_ray(self, ray: Any) -> None:
+        if self.address is not None:
+            options: dict[str, Any] = {"address": self.address}
+        else:
+            options = {
+                "address": "local",
+                "num_cpus": max(cores(), self.workers or 1),
+                "include_dashboard": False,
+                "object_store_memory": OBJECT_STORE_BYTES,
+            }
         handler = signal.getsignal(signal.SIGTERM)
         try:
-            ray.init(**self._where(), runtime_env=_luggage(), log_to_driver=False, logging_level=40)
-        except Exception as error:  # Ray promises no type
-            said = " ".join(str(error).split())[:200]
+            ray.init(**options, runtime_env=_runtime_env(), log_to_driver=False, logging_level=40)
+        except Exception as error:  # Ray documents no type
             raise SteradError(
-                f"Ray does not start ({said}): a machine that is too busy is one reason; try again "
-                "later, or use --launcher local"
+                f"Ray does not start ({shorten_error(error)}): the machine may be too busy; try "
+                "again later, or use --launcher local"
             ) from error
-        if callable(handler):  # Ray puts its own there, which ends this process without a word
+        if callable(handler):  # Ray's own handler ends this process without a message
             signal.signal(signal.SIGTERM, handler)
 
-    def _where(self) -> dict[str, Any]:
-        if self.address is not None:
-            return {"address": self.address}
-        own = {"include_dashboard": False, "object_store_memory": STORE}
-        return {"address": "local", "num_cpus": max(cores(), self.workers or 1), **own}
-
-    def _check_room(self, ray: Any) -> None:
-        """Refuse what a cluster started here can never give; others may grow."""
-        has = ray.cluster_resources()
-        for name, asked in (("CPU", self.cpus), ("GPU", self.gpus)):
-            if self.address is None and asked > has.get(name, 0):
+    def _check_resources(self, ray: Any) -> None:
+        """Refuse runs that need more than a cluster started here has; other clusters may grow."""
+        available = ray.cluster_resources()
+        for name, needed in (("CPU", self.cpus), ("GPU", self.gpus)):
+            if self.address is None and needed > available.get(name, 0):
                 raise SteradError(
-                    f"each run asks for {asked:g} {name} and this machine has "
-                    f"{has.get(name, 0):g}: ask for less, or name a cluster with --address"
+                    f"each run needs {needed:g} {name} and this machine has "
+                    f"{available.get(name, 0):g}: reserve less, or give a cluster with --address"
                 )
 
 
-class _Ear:
-    """An actor that keeps what runs tell until the driver asks."""
+class EventActor:
+    """A Ray actor that stores the events of all runs until the driver takes them."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, Any]] = []
+        """Start without events."""
+        self.events: list[tuple[str, Any]] = []
 
-    def tell(self, run: str, event: Any) -> None:
-        self.told.append((run, event))
+    def add(self, run: str, event: Any) -> None:
+        """Store an event of a run."""
+        self.events.append((run, event))
 
-    def heard(self) -> list[tuple[str, Any]]:
-        told, self.told = self.told, []
-        return told
+    def take(self) -> list[tuple[str, Any]]:
+        """Return the stored events and remove them."""
+        events, self.events = self.events, []
+        return events
 
 
 @dataclass
-class _Hand:
-    """What the driver holds while runs are away: their references and their locks."""
+class RayJobs:
+    """The submitted jobs of a driver: their Ray references, and the locks of their directories."""
 
     ray: Any
     task: Any
-    ear: Any
+    actor: Any
     shared: bool
     token: str
 
     def __post_init__(self) -> None:
         self.running: dict[Any, tuple[Job, contextlib.ExitStack]] = {}
-        self.asked: Any = None
+        self.request: Any = None
 
-    def send(self, job: Job) -> Outcome | None:
-        """Hand a job over, or return why not; what comes back can only be written under a lock."""
-        held = contextlib.ExitStack()
+    def submit(self, job: Job) -> Outcome | None:
+        """Submit a job; return an outcome if that fails.
+
+        Without a shared disk this process writes the results, so it holds the lock of the run.
+        """
+        lock = contextlib.ExitStack()
         try:
             if not self.shared:
-                held.enter_context(job.place.locked())
-            parcel = Parcel.of(job, self.shared, self.token)
+                lock.enter_context(job.directory.locked())
+            remote = RemoteJob.create(job, self.shared, self.token)
         except SteradError as error:
-            held.close()
+            lock.close()
             return Outcome(job, error=str(error))
-        self.running[self.task.remote(parcel, self.ear)] = job, held
+        self.running[self.task.remote(remote, self.actor)] = job, lock
         return None
 
-    def heard(self, patience: float) -> list[tuple[str, Any]]:
-        """Return what runs have told since the last time.
+    def take_events(self, timeout: float) -> list[tuple[str, Any]]:
+        """Return the events since the last call, or none if the actor does not reply in time.
 
-        An answer that is not here in time comes with the next call: the ear gives it only once.
+        A late reply is returned by the next call: the actor has removed its events already.
         """
-        self.asked = self.asked or self.ear.heard.remote()
-        if not self.ray.wait([self.asked], timeout=patience)[0]:
+        self.request = self.request or self.actor.take.remote()
+        if not self.ray.wait([self.request], timeout=timeout)[0]:
             return []
-        asked, self.asked = self.asked, None
-        told: list[tuple[str, Any]] = []
-        with contextlib.suppress(self.ray.exceptions.RayError):  # news are not worth a study
-            told = self.ray.get(asked)
-        return told
+        request, self.request = self.request, None
+        events: list[tuple[str, Any]] = []
+        with contextlib.suppress(self.ray.exceptions.RayError):  # lost events do not stop a study
+            events = self.ray.get(request)
+        return events
 
-    def done(self) -> list[Any]:
-        """Return the references of those that have come back, after a short wait for the first."""
-        done: list[Any] = self.ray.wait(list(self.running), timeout=PULSE)[0]
-        return done
+    def wait_finished(self) -> list[Any]:
+        """Return the references of finished jobs, after a short wait for the first."""
+        finished: list[Any] = self.ray.wait(list(self.running), timeout=POLL_INTERVAL_S)[0]
+        return finished
 
-    def outcomes(self, done: list[Any]) -> Iterator[Outcome]:
-        """Yield what came of those that have come back."""
-        for reference in done:
-            job, held = self.running.pop(reference)
-            with held:
-                yield self._outcome(job, reference)
+    def take_outcomes(self, finished: list[Any]) -> Iterator[Outcome]:
+        """Yield the outcomes of finished jobs and release their locks."""
+        for reference in finished:
+            job, lock = self.running.pop(reference)
+            with lock:
+                yield self._store_outcome(job, reference)
 
-    def _outcome(self, job: Job, reference: Any) -> Outcome:
+    def _store_outcome(self, job: Job, reference: Any) -> Outcome:
         try:
             error, files = self.ray.get(reference)
-        except self.ray.exceptions.RayError as lost:
-            reason = " ".join(str(lost).split())[:200]
-            return Outcome(job, error=f"its worker died each time that it was tried: {reason}")
-        return delivered(job, error, files, self.shared)
+        except self.ray.exceptions.RayError as failure:
+            reason = shorten_error(failure)
+            return Outcome(job, error=f"its worker died in every attempt: {reason}")
+        return store_result(job, error, files, self.shared)
 
-    def let_go(self) -> None:
-        """End what still runs when the launcher is left, and free the directories."""
-        for reference, (_, held) in self.running.items():
+    def cancel_all(self) -> None:
+        """Cancel the jobs that still run when the launcher is left, and release their locks."""
+        for reference, (_, lock) in self.running.items():
             with contextlib.suppress(self.ray.exceptions.RayError):
                 self.ray.cancel(reference, force=True)
-            held.close()
+            lock.close()
 
 
-def _luggage() -> dict[str, Any]:
-    """Return what the workers are given: this code, and where it is from."""
+def _runtime_env() -> dict[str, Any]:
+    """Return the environment of the workers: this package, and its version for provenance."""
     package = Path(sterad.__file__).parent
-    environment = WAIT_POLICY | {SHIPPED: json.dumps(code())}
-    return {"py_modules": [str(package)], "env_vars": environment}
+    variables = WAIT_POLICY | {SHIPPED: json.dumps(code())}
+    return {"py_modules": [str(package)], "env_vars": variables}
 
 
-ASK = """
+CONNECT_SCRIPT = """
 import ray, sys
-print("asking", flush=True)
+print("imported", flush=True)
 ray.init(address=sys.argv[1], logging_level=40)
 """
 
 
-def _check_answer(address: str) -> None:
-    """Refuse an address at which no cluster is."""
-    if (said := _knocked(address) or _asked(address)) is not None:
+def _check_address(address: str) -> None:
+    """Raise an error if there is no cluster at an address."""
+    if (reason := _try_port(address) or _try_cluster(address)) is not None:
         raise SteradError(
-            f"no Ray cluster answers at {address!r} ({said}): give the HOST:PORT that `ray start "
-            "--head` printed, or leave --address away to start one here"
+            f"cannot connect to a Ray cluster at {address!r} ({reason}): give the HOST:PORT that "
+            "`ray start --head` printed, or leave out --address to start a cluster here"
         )
 
 
-def _knocked(address: str) -> str | None:
-    """Return what is wrong with a port; one that nobody listens at is known at once."""
+def _try_port(address: str) -> str | None:
+    """Connect to the port of an address; return the error, or None. This fails fast."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
         try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE / 2).close()
+            timeout = RAY_TIMEOUT_S / 2
+            socket.create_connection((host.strip("[]"), int(port)), timeout=timeout).close()
         except (OSError, OverflowError) as error:
             return str(error)
     return None
 
 
-def _asked(address: str) -> str | None:
-    """Ask in a process of its own: Ray itself would try for minutes and then end this one."""
-    words = [sys.executable, "-c", ASK, address]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as asking:
-        if asking.stdout is not None:
-            asking.stdout.readline()  # a busy machine may take its time to import Ray
+def _try_cluster(address: str) -> str | None:
+    """Connect to a cluster in a new process; return the error, or None.
+
+    In this process Ray would retry for minutes and then end it.
+    """
+    command = [sys.executable, "-c", CONNECT_SCRIPT, address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        if process.stdout is not None:
+            process.stdout.readline()  # the time to import Ray does not count
         try:
-            _, errors = asking.communicate(timeout=PATIENCE)
+            _, errors = process.communicate(timeout=RAY_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            asking.kill()
-            return f"nothing for {PATIENCE:g} s"
-    said = errors.decode(errors="replace").strip().rpartition("\n")[2]
-    return said if asking.returncode else None
+            process.kill()
+            return f"no reply in {RAY_TIMEOUT_S:g} s"
+    last_line = errors.decode(errors="replace").strip().rpartition("\n")[2]
+    return last_line if process.returncode else None

@@ -1,4 +1,4 @@
-"""Parcel: a job with all that it needs on a machine that shares nothing with this one."""
+"""RemoteJob: a job with all files that it needs on a machine that shares no disk with this one."""
 
 import contextlib
 import json
@@ -12,110 +12,123 @@ from typing import Any, Self
 
 from sterad.atomic import write_atomically
 from sterad.errors import SteradError
-from sterad.experiments.launchers.job import Job, Outcome, attempted
+from sterad.experiments.launchers.job import Job, Outcome, run_job
 from sterad.extras import require_extra
 
-PATIENCE = 8.0
-"""Seconds in which a cluster answers."""
-BEGUN = ("config.json", "events.jsonl", "checkpoint.pt")
-"""What a run needs to continue."""
-BROUGHT = ("traceback.txt", "config.json", "events.jsonl", "record.json")
-"""What comes back; the record last, because its presence is completion."""
+RAY_TIMEOUT_S = 8.0
+"""Seconds to wait for a reply of the cluster."""
+RESUME_FILES = ("config.json", "events.jsonl", "checkpoint.pt")
+"""Files that a run needs to resume."""
+RESULT_FILES = ("traceback.txt", "config.json", "events.jsonl", "record.json")
+"""Files that are sent back; the record is last, because its presence means completion."""
 
 
 @dataclass(frozen=True)
-class Parcel:
-    """Plain values and the contents of files."""
+class RemoteJob:
+    """A job as text, with the contents of its files."""
 
     id: str
     job: str
+    """The text of `Job.to_json`."""
     shared: bool
-    """Whether the run's directory is seen there under the same path."""
+    """Whether the remote machine has the run's directory under the same path."""
     token: str
-    """The same for each try of a run: one on the same machine finds what the last one left."""
-    working: str
-    """Working folder here; relative paths are meant from it, where it exists there."""
+    """Equal for all attempts of a run, so that a retry on the same machine finds its files."""
+    working_directory: str
+    """Relative paths refer to this folder, if the remote machine has it."""
     plugins: tuple[tuple[str, bytes], ...]
-    begun: Mapping[str, bytes]
+    """Name and content of each plugin."""
+    resume_files: Mapping[str, bytes]
 
     @classmethod
-    def of(cls, job: Job, shared: bool, token: str) -> Self:
-        """Read what must go along."""
-        away = replace(job, out=job.out.resolve(), loggers=job.loggers if shared else ())
-        begun = {} if shared or not job.place.checkpoint.exists() else _read(job.place.path, BEGUN)
+    def create(cls, job: Job, shared: bool, token: str) -> Self:
+        """Read the files of a job."""
+        # Without a shared disk, loggers run here, on the events that are sent back.
+        remote = replace(job, out=job.out.resolve(), loggers=job.loggers if shared else ())
+        resume_files = {}
+        if not shared and job.directory.checkpoint.exists():
+            resume_files = _read_files(job.directory.path, RESUME_FILES)
         plugins = tuple((file.name, file.read_bytes()) for file in job.plugins)
-        return cls(job.id, away.to_json(), shared, token, str(Path.cwd()), plugins, begun)
+        folder = str(Path.cwd())
+        return cls(job.id, remote.to_json(), shared, token, folder, plugins, resume_files)
 
 
-class _Telling:
-    """A logger that tells an ear far away."""
+class ActorLogger:
+    """A logger that sends events to an `EventActor`."""
 
-    def __init__(self, run: str, ear: Any) -> None:
-        self.run, self.ear = run, ear
+    def __init__(self, run: str, actor: Any) -> None:
+        """Send the events of a run to an actor."""
+        self.run, self.actor = run, actor
         self.last: Any = None
 
     def __enter__(self) -> Self:
+        """Open nothing."""
         return self
 
     def emit(self, event: Mapping[str, Any]) -> None:
-        self.last = self.ear.tell.remote(self.run, event)
+        """Send an event without waiting."""
+        self.last = self.actor.add.remote(self.run, event)
 
     def __exit__(self, *_: object) -> None:
-        # The process ends with its run and would take along what is still on its way.
+        """Wait for the last event: those not yet sent are lost when the process ends."""
         if self.last is not None:
-            require_extra("ray", "ray").wait([self.last], timeout=PATIENCE)
+            require_extra("ray", "ray").wait([self.last], timeout=RAY_TIMEOUT_S)
 
 
-def open_and_run(parcel: Parcel, ear: Any) -> tuple[str | None, dict[str, bytes]]:
-    """Run what is in a parcel; return what went wrong, if anything, and the files to bring back."""
-    scratch = Path(tempfile.gettempdir()) / f"sterad-{parcel.token}-{parcel.id}"
+def run_remote_job(remote: RemoteJob, actor: Any) -> tuple[str | None, dict[str, bytes]]:
+    """Run a job on the remote machine; return its error, or None, and the files to send back."""
+    scratch = Path(tempfile.gettempdir()) / f"sterad-{remote.token}-{remote.id}"
     scratch.mkdir(mode=0o700, exist_ok=True)
     with contextlib.suppress(OSError):
-        os.chdir(parcel.working)
-    plain = json.loads(parcel.job)
-    home = Path(plain["out"]) / parcel.id
-    if not parcel.shared:
-        plain["out"] = str(scratch)
-    place = Path(plain["out"]) / parcel.id
-    if parcel.begun and not place.exists():  # a try before this one may have left more
-        _write(place, parcel.begun)
-    for at, (name, content) in enumerate(parcel.plugins):
-        _write(scratch / str(at), {name: content})
-        plain["plugins"][at] = str(scratch / str(at) / name)
-    error = attempted(json.dumps(plain), [_Telling(parcel.id, ear)])
-    files = {} if parcel.shared else _read(place, BROUGHT)
+        os.chdir(remote.working_directory)
+    values = json.loads(remote.job)
+    original = Path(values["out"]) / remote.id
+    if not remote.shared:
+        values["out"] = str(scratch)
+    directory = Path(values["out"]) / remote.id
+    if remote.resume_files and not directory.exists():  # an earlier attempt may have got further
+        _write_files(directory, remote.resume_files)
+    for number, (name, content) in enumerate(remote.plugins):
+        folder = scratch / str(number)  # two plugins may have the same name
+        _write_files(folder, {name: content})
+        values["plugins"][number] = str(folder / name)
+    error = run_job(json.dumps(values), [ActorLogger(remote.id, actor)])
+    files = {} if remote.shared else _read_files(directory, RESULT_FILES)
     shutil.rmtree(scratch, ignore_errors=True)
-    return error and error.replace(str(place), str(home)), files
+    return error and error.replace(str(directory), str(original)), files
 
 
-def delivered(job: Job, error: str | None, files: Mapping[str, bytes], shared: bool) -> Outcome:
-    """Write what came back under the lock that the caller holds, and say what came of the job."""
+def store_result(job: Job, error: str | None, files: Mapping[str, bytes], shared: bool) -> Outcome:
+    """Write the files that were sent back, and return the outcome.
+
+    The caller holds the lock of the run's directory.
+    """
     try:
         if not shared:
-            # Without a record only the traceback is news: a run begun here stays as it is.
-            for name in BROUGHT if "record.json" in files else BROUGHT[:1]:
+            # Without a record only the traceback is written: the run keeps its state here.
+            for name in RESULT_FILES if "record.json" in files else ("traceback.txt",):
                 if name in files:
-                    write_atomically(job.place.path / name, files[name])
-        record = job.place.read_record() if error is None else None
+                    write_atomically(job.directory.path / name, files[name])
+        record = job.directory.read_record() if error is None else None
         if record is not None and not shared:
-            _replay(job, files["events.jsonl"])
-    except SteradError as refused:
-        return Outcome(job, error=str(refused))
+            _send_to_loggers(job, files["events.jsonl"])
+    except SteradError as failure:
+        return Outcome(job, error=str(failure))
     return Outcome(job, record, error)
 
 
-def _replay(job: Job, events: bytes) -> None:
-    for logger in job.own_loggers():
+def _send_to_loggers(job: Job, events: bytes) -> None:
+    for logger in job.create_loggers():
         with logger:
             for line in events.splitlines():
                 logger.emit(json.loads(line))
 
 
-def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+def _write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     folder.mkdir(exist_ok=True)
     for name, content in files.items():
         (folder / name).write_bytes(content)
 
 
-def _read(folder: Path, names: tuple[str, ...]) -> dict[str, bytes]:
+def _read_files(folder: Path, names: tuple[str, ...]) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in names if (folder / name).exists()}

@@ -1,4 +1,4 @@
-"""Slurm: an array a study through submitit; a preempted run continues from its checkpoint."""
+"""Slurm: runs as array jobs through submitit; preempted runs continue from their checkpoints."""
 
 import contextlib
 import json
@@ -10,28 +10,35 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from sterad.errors import SteradError
-from sterad.experiments.launchers.job import LAUNCHERS, Job, Outcome, Watch, attempted
+from sterad.experiments.launchers.job import (
+    LAUNCHERS,
+    EventCallback,
+    Job,
+    Outcome,
+    read_outcome,
+    run_job,
+)
 from sterad.extras import require_extra
 from sterad.threads import cores
 from sterad.validation import Count, Positive, Range, check_fields
 
-LARGEST = 1000
-"""Jobs of an array: Slurm's own limit where nobody has raised it."""
-PULSE = {"slurm": 5.0, "local": 0.5}
-"""Seconds between two looks at the files of runs; submitit asks Slurm itself less often."""
-TIMEOUTS = 100
-"""Times that a run may reach the end of its time and be queued again."""
+MAX_ARRAY_SIZE = 1000
+"""Jobs of an array: the default limit of Slurm."""
+POLL_INTERVAL_S = {"slurm": 5.0, "local": 0.5}
+"""Seconds between two looks at the files of runs; submitit polls Slurm itself less often."""
+MAX_TIMEOUTS = 100
+"""How often a run may reach its time limit and be queued again."""
 
 
 @LAUNCHERS.register("slurm")
 @dataclass(frozen=True)
 class Slurm:
-    """Jobs of Slurm arrays; all machines see the runs' folder and the same Python."""
+    """Slurm array jobs; all machines need the runs' folder and the same Python environment."""
 
     workers: Count | None = None
-    """Runs at a time; as many as Slurm gives by default."""
+    """Number of concurrent runs (default: as many as Slurm starts)."""
     partition: str | None = None
-    """Partition of the jobs; Slurm's default where not given."""
+    """Partition of the jobs (default: that of Slurm)."""
     account: str | None = None
     """Account that the time is charged to."""
     minutes: Count = 240
@@ -39,64 +46,64 @@ class Slurm:
     memory_gb: Positive = 8.0
     """Main memory of a job."""
     cpus: Annotated[int, Range(1, 4096)] = 1
-    """Processors of each run; also its threads."""
+    """CPUs of each run, and its number of threads."""
     gpus: Annotated[int, Range(0, 4096)] = 0
-    """Graphics cards of each run."""
+    """GPUs of each run."""
     retries: Annotated[int, Range(0, 1000)] = 2
-    """Times that a run is submitted anew whose job died."""
+    """How often a run is submitted again if its job dies."""
     cluster: Literal["slurm", "local"] = "slurm"
-    """slurm, or local for processes of this machine that behave like jobs."""
+    """slurm, or local for processes on this machine that behave like jobs."""
 
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def launch(self, jobs: Sequence[Job], watch: Watch) -> Iterator[Outcome]:
+    def launch(self, jobs: Sequence[Job], on_event: EventCallback) -> Iterator[Outcome]:
         """Yield outcomes as runs end; a run whose job dies is submitted again."""
-        waiting = [_Away(job.reserved(self.cpus, self.gpus)) for job in jobs]
+        waiting = [_ArrayJob(job.with_resources(self.cpus, self.gpus)) for job in jobs]
+        size = (self.workers or cores()) if self.cluster == "local" else MAX_ARRAY_SIZE
         while waiting:
-            array, waiting = waiting[: self._largest()], waiting[self._largest() :]
-            executor = self._executor(array[0].job.out)
-            texts = [one.job.to_json() for one in array]
-            told = [one.told(executor.folder) for one in array]
-            for one, ticket in zip(array, executor.map_array(Resumed(), texts, told), strict=True):
-                one.ticket = ticket
-            yield from self._followed(array, watch, waiting)
+            array, waiting = waiting[:size], waiting[size:]
+            executor = self._create_executor(array[0].job.out)
+            for array_job in array:
+                array_job.prepare(executor.folder)
+            texts = [array_job.job.to_json() for array_job in array]
+            error_files = [str(array_job.error_file) for array_job in array]
+            handles = executor.map_array(ResumableTask(), texts, error_files)
+            for array_job, handle in zip(array, handles, strict=True):
+                array_job.handle = handle
+            yield from self._follow(array, on_event, waiting)
 
-    def _followed(
-        self, array: list["_Away"], watch: Watch, waiting: list["_Away"]
+    def _follow(
+        self, array: list["_ArrayJob"], on_event: EventCallback, waiting: list["_ArrayJob"]
     ) -> Iterator[Outcome]:
-        """Yield what comes of an array; those whose job died wait for the next one."""
+        """Yield the outcomes of an array; append jobs that died to `waiting`."""
         with contextlib.ExitStack() as stack:
-            stack.callback(_cancel, array)
+            stack.callback(_cancel_all, array)
             while array:
-                time.sleep(PULSE[self.cluster])
-                for one in [*array]:
-                    done = one.ticket.done()  # asked before the last events are read
-                    for event in one.news():
-                        watch(one.job.id, event)
+                time.sleep(POLL_INTERVAL_S[self.cluster])
+                for array_job in [*array]:
+                    done = array_job.handle.done()  # first, so that no last event is missed
+                    for event in array_job.read_new_events():
+                        on_event(array_job.job.id, event)
                     if done:
-                        array.remove(one)
-                        outcome = one.outcome()
+                        array.remove(array_job)
+                        outcome = array_job.find_outcome()
                         if outcome is not None:
                             yield outcome
-                        elif one.tries > self.retries:
-                            yield Outcome(one.job, error=one.last_words())
+                        elif array_job.attempts > self.retries:
+                            yield Outcome(array_job.job, error=array_job.describe_death())
                         else:
-                            waiting.append(one)
+                            waiting.append(array_job)
 
-    def _largest(self) -> int:
-        """Return the jobs of an array; a machine alone has no queue in which more could wait."""
-        return (self.workers or cores()) if self.cluster == "local" else LARGEST
-
-    def _executor(self, out: Path) -> Any:
+    def _create_executor(self, out: Path) -> Any:
         submitit = require_extra("submitit", "slurm")
         try:
             executor = submitit.AutoExecutor(
-                out.resolve() / "slurm", cluster=self.cluster, slurm_max_num_timeout=TIMEOUTS
+                out.resolve() / "slurm", cluster=self.cluster, slurm_max_num_timeout=MAX_TIMEOUTS
             )
         except RuntimeError as error:
             raise SteradError(
-                f"Slurm is not to be had here ({error}): go to a machine that has sbatch, or use "
+                f"Slurm is not available here ({error}): use a machine that has sbatch, or "
                 "--launcher local"
             ) from error
         executor.update_parameters(
@@ -107,84 +114,83 @@ class Slurm:
             gpus_per_node=self.gpus,
             slurm_partition=self.partition,
             slurm_account=self.account,
-            slurm_array_parallelism=self.workers or LARGEST,
+            slurm_array_parallelism=self.workers or MAX_ARRAY_SIZE,
         )
         return executor
 
 
-class Resumed:
-    """What runs in a job; submitit asks `checkpoint` how to go on after preemption."""
+class ResumableTask:
+    """The function that a Slurm job runs; submitit calls `checkpoint` when it is preempted."""
 
-    def __call__(self, text: str, told: str) -> None:
-        """Run a job; a sentence about what went wrong goes to the file `told`."""
-        error = attempted(text)
+    def __call__(self, text: str, error_file: str) -> None:
+        """Run a job; write its error message, if any, to a file."""
+        error = run_job(text)
         if error is not None:
-            Path(told).write_text(error)
+            Path(error_file).write_text(error)
 
-    def checkpoint(self, text: str, told: str) -> Any:
-        """Submit the same again: the run's own checkpoint says where it stood."""
-        return require_extra("submitit", "slurm").helpers.DelayedSubmission(self, text, told)
+    def checkpoint(self, text: str, error_file: str) -> Any:
+        """Submit the same job again: the run continues from its own checkpoint."""
+        helpers = require_extra("submitit", "slurm").helpers
+        return helpers.DelayedSubmission(self, text, error_file)
 
 
 @dataclass
-class _Away:
+class _ArrayJob:
+    """A job of an array, and how much of its events has been read."""
+
     job: Job
-    ticket: Any = None
-    tries: int = 0
-    """Times that it has been submitted."""
-    sentence: Path = field(default=Path())
-    file: int | None = None
-    """Number of the file of events that was read the last time."""
-    read: int = 0
-    """Bytes of it that have been read."""
+    handle: Any = None
+    """The job of submitit."""
+    attempts: int = 0
+    error_file: Path = field(default=Path())
+    events_inode: int | None = None
+    events_read: int = 0
+    """Bytes of the events file that have been read."""
 
-    def told(self, folder: Path) -> str:
-        """Return the file for what went wrong, cleared of what was told the last time."""
+    def prepare(self, folder: Path) -> None:
+        """Count an attempt, and delete the error file of an earlier one."""
         self.job = replace(self.job, out=self.job.out.resolve())
-        self.sentence, self.tries = Path(folder) / f"{self.job.id}.txt", self.tries + 1
-        self.sentence.parent.mkdir(parents=True, exist_ok=True)
-        self.sentence.unlink(missing_ok=True)
-        return str(self.sentence)
+        self.attempts += 1
+        self.error_file = Path(folder) / f"{self.job.id}.txt"
+        self.error_file.parent.mkdir(parents=True, exist_ok=True)
+        self.error_file.unlink(missing_ok=True)
 
-    def news(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the events that have been written since the last time."""
-        if not self.job.place.events.exists():
+    def read_new_events(self) -> Iterator[Mapping[str, Any]]:
+        """Yield the events that have been written since the last call."""
+        if not self.job.directory.events.exists():
             return
-        with open(self.job.place.events, "rb") as file:
-            written, content = os.fstat(file.fileno()).st_ino, file.read()
-        if self.file not in (None, written):
-            # A run that continues writes a new file with what it keeps, and says that it goes on.
+        with open(self.job.directory.events, "rb") as file:
+            inode, content = os.fstat(file.fileno()).st_ino, file.read()
+        if self.events_inode not in (None, inode):
+            # A resumed run writes a new file: the earlier events, then a "resume" event.
             resumed = content.rfind(b'{"event": "resume"')
-            self.read = len(content) if resumed < 0 else resumed
+            self.events_read = len(content) if resumed < 0 else resumed
         end = content.rfind(b"\n") + 1
-        lines = content[self.read : end].splitlines()
-        self.file, self.read = written, max(self.read, end)
+        lines = content[self.events_read : end].splitlines()
+        self.events_inode, self.events_read = inode, max(self.events_read, end)
         for line in lines:
             with contextlib.suppress(ValueError):
                 yield json.loads(line)
 
-    def outcome(self) -> Outcome | None:
-        """Return what came of the job, or nothing where it died without a word."""
-        try:
-            if (record := self.job.place.read_record()) is not None:
-                return Outcome(self.job, record)
-        except SteradError as error:
-            return Outcome(self.job, error=str(error))
-        if self.sentence.exists():
-            return Outcome(self.job, error=self.sentence.read_text())
+    def find_outcome(self) -> Outcome | None:
+        """Return the outcome of a job, or None if it left neither a record nor an error."""
+        if self.job.directory.record.exists():
+            return read_outcome(self.job, None)
+        if self.error_file.exists():
+            return read_outcome(self.job, self.error_file.read_text())
         return None
 
-    def last_words(self) -> str:
-        """Return how the job ended that nobody has explained."""
-        said = (self.ticket.stderr() or "").strip().rpartition("\n")[2]
+    def describe_death(self) -> str:
+        """Return an error message for a job that left none itself."""
+        last_line = (self.handle.stderr() or "").strip().rpartition("\n")[2]
         return (
-            f"its job ended as {self.ticket.state} without a record, {self.tries} times ({said}); "
-            f"see {str(self.ticket.paths.stderr)!r}; the same command continues it"
+            f"its job ended as {self.handle.state} without a record, {self.attempts} times "
+            f"({last_line}); see {str(self.handle.paths.stderr)!r}; the same command continues it"
         )
 
 
-def _cancel(array: Sequence[_Away]) -> None:
-    """End what still runs when the launcher is left: checkpoints stay."""
-    for one in array:
-        with contextlib.suppress(Exception):  # one that has just ended is no trouble
-            one.ticket.cancel()
+def _cancel_all(array: Sequence[_ArrayJob]) -> None:
+    """Cancel the jobs that still run when the launcher is left; their checkpoints are kept."""
+    for array_job in array:
+        with contextlib.suppress(Exception):  # it may just have ended
+            array_job.handle.cancel()

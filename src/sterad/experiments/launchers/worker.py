@@ -1,4 +1,4 @@
-"""Worker: a process that runs the job on its standard input and tells events as lines of JSON."""
+"""Worker process of the local launcher: runs the job on standard input, prints events as JSON."""
 
 import json
 import os
@@ -8,18 +8,18 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Self, TextIO
 
-from sterad.experiments.launchers.job import attempted
+from sterad.experiments.launchers.job import run_job
 
 
-class Told:
-    """A logger that writes each event as a line."""
+class JsonLinesLogger:
+    """A logger that writes each event as a line of JSON."""
 
     def __init__(self, stream: TextIO) -> None:
         """Write to `stream`."""
         self.stream = stream
 
     def __enter__(self) -> Self:
-        """Nothing to open."""
+        """Open nothing."""
         return self
 
     def emit(self, event: Mapping[str, Any]) -> None:
@@ -27,30 +27,31 @@ class Told:
         print(json.dumps(event), file=self.stream, flush=True)
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to close."""
+        """Close nothing."""
 
 
 def main() -> int:
-    """Run one job; the record stays in its directory, an error is the last line."""
-    # Whatever a method or a library prints must not stand between the events.
-    events = os.fdopen(os.dup(1), "w")
+    """Run one job; its record stays in its directory, an error is printed as the last line."""
+    # Send what methods and libraries print to stderr, so that stdout has events only.
+    logger = JsonLinesLogger(os.fdopen(os.dup(1), "w"))
     os.dup2(2, 1)
-    # Ctrl-C reaches every process of a terminal: the one that started this one decides.
+    # Ctrl-C reaches every process of a terminal; the launcher ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     job = sys.stdin.readline()
-    threading.Thread(target=_end_with_the_study, daemon=True).start()
-    error = attempted(job, [Told(events)])
+    threading.Thread(target=_exit_with_launcher, daemon=True).start()
+    error = run_job(job, [logger])
     if error is not None:
-        Told(events).emit({"event": "error", "error": error})
+        logger.emit({"event": "error", "error": error})
     return 0 if error is None else 1
 
 
-def _end_with_the_study() -> None:
-    """End this process when the study's end of the pipe closes, as it does even after SIGKILL.
+def _exit_with_launcher() -> None:
+    """Exit when the launcher closes the pipe, which happens even if it is killed.
 
-    Whoever starts the study again then finds nobody at work in its directory.
+    Otherwise this process would still hold the lock of its run when the study is started again.
     """
-    os.read(sys.stdin.fileno(), 1)  # of the descriptor: a lock of sys.stdin would hinder the exit
+    # Reads the descriptor, because a blocked sys.stdin would prevent a normal exit.
+    os.read(sys.stdin.fileno(), 1)
     os._exit(1)
 
 

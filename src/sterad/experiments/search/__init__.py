@@ -1,1 +1,1 @@
-"""Search: which values of a method's fields do best, on images and seeds that are not reported."""
+"""Hyperparameter search with Optuna, on images and seeds that no table reports."""

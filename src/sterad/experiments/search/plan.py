@@ -1,4 +1,4 @@
-"""SearchPlan: what is searched, on which images and seeds, and how far."""
+"""SearchPlan: what is searched, on which images and seeds, and with how many trials."""
 
 import hashlib
 import json
@@ -11,87 +11,93 @@ from sterad.experiments.config import RunConfig
 from sterad.experiments.search.space import Point, Space
 from sterad.validation import check_fields
 
-Objective = Literal["validation", "test"]
-SEEDS: dict[Objective, tuple[int, ...]] = {"validation": (100, 101, 102), "test": (0, 1, 2)}
-"""Seeds that no table reports, and the paper's own choice."""
-SHARE = 0.1
-"""Share of the training images that is held out where the settings name none."""
-TRIALS = 50
-"""Trials of TPE where nobody says how many."""
+TestedOn = Literal["validation", "test"]
+SamplerName = Literal["grid", "tpe"]
+DEFAULT_SEEDS: dict[TestedOn, tuple[int, ...]] = {
+    "validation": (100, 101, 102),  # no table reports these
+    "test": (0, 1, 2),  # the choice of the paper
+}
+DEFAULT_VALIDATION = 0.1
+"""Share of the training images that is held out if the settings give none."""
+DEFAULT_TPE_TRIALS = 50
 
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """A space around a config; a point is worth its mean final average accuracy over the seeds."""
+    """A space and a config; a point is scored by its mean final average accuracy over the seeds."""
 
     config: RunConfig
     space: Space
     seeds: tuple[int, ...]
-    sampler: Literal["grid", "tpe"] = "tpe"
-    trials: int = TRIALS
+    sampler: SamplerName = "tpe"
+    trials: int = DEFAULT_TPE_TRIALS
     prune: bool = True
 
     @classmethod
-    def of(
+    def create(
         cls,
         config: RunConfig,
         space: Space,
-        objective: Objective = "validation",
+        tested_on: TestedOn = "validation",
         seeds: Sequence[int] = (),
-        sampler: Literal["grid", "tpe"] = "tpe",
+        sampler: SamplerName = "tpe",
         trials: int | None = None,
         prune: bool = True,
     ) -> "SearchPlan":
-        """Settle what was left open, and refuse what contradicts itself."""
-        share = config.settings.validation
-        if objective == "test" and share:
+        """Fill in defaults and refuse contradictory options."""
+        validation = config.settings.validation
+        if tested_on == "test" and validation:
             raise SteradError(
-                f"validation {share} holds training images out and the objective is the test "
-                "images: leave one of the two away"
+                f"validation {validation} holds out training images, but the search is tested on "
+                "the test images: give one of the two"
             )
-        share = (share or SHARE) if objective == "validation" else 0.0
-        seeds = tuple(dict.fromkeys(seeds)) or SEEDS[objective]
-        settled = replace(config, settings=replace(config.settings, validation=share))
+        validation = (validation or DEFAULT_VALIDATION) if tested_on == "validation" else 0.0
+        seeds = tuple(dict.fromkeys(seeds)) or DEFAULT_SEEDS[tested_on]
+        config = replace(config, settings=replace(config.settings, validation=validation))
         for seed in seeds:
-            check_fields(replace(settled.settings, seed=seed))
-        return cls(settled, space, seeds, sampler, _trials(space, sampler, trials), prune)
+            check_fields(replace(config.settings, seed=seed))
+        return cls(config, space, seeds, sampler, _count_trials(space, sampler, trials), prune)
 
     def configs(self, point: Point) -> tuple[RunConfig, ...]:
-        """Return the runs of a point, a seed each."""
-        made = replace(self.config, method=self.space.at(point))
+        """Return the runs of a point, one per seed."""
+        config = replace(self.config, method=self.space.build_method(point))
         settings = self.config.settings
-        return tuple(replace(made, settings=replace(settings, seed=seed)) for seed in self.seeds)
+        return tuple(replace(config, settings=replace(settings, seed=seed)) for seed in self.seeds)
 
     @property
     def name(self) -> str:
-        """Return a name that the same question has on every machine: what counts is in its hash."""
+        """Return a name with a hash of all that affects the scores, equal on every machine."""
         config = self.config
-        plain = config.to_dict() | {"seed": None, "seeds": self.seeds}
-        plain["space"] = [asdict(one) for one in self.space.dimensions]
-        digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:10]
+        values = config.to_dict() | {"seed": None, "seeds": self.seeds}
+        values["space"] = [asdict(dimension) for dimension in self.space.dimensions]
+        digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:10]
         return "-".join((config.method.name, config.dataset.name, config.stream.name, digest))
 
     @property
-    def tested(self) -> str:
-        """Say what the accuracy is measured on."""
+    def test_data(self) -> str:
+        """Describe the images on which the accuracy is measured."""
         share = self.config.settings.validation
         return f"{share:.0%} of the training images, held out" if share else "the test images"
 
 
-def _trials(space: Space, sampler: str, trials: int | None) -> int:
+def _count_trials(space: Space, sampler: SamplerName, trials: int | None) -> int:
     if trials is not None and trials < 1:
-        raise SteradError(f"trials {trials} is below 1: give the points to try")
+        raise SteradError(f"trials {trials} is below 1: give the number of points to try")
     if sampler == "tpe":
-        return int(min(trials or TRIALS, space.size))
+        return int(min(trials or DEFAULT_TPE_TRIALS, space.size))
     if space.ranges:
         raise SteradError(
-            f"a grid has no points in the range of {', '.join(space.ranges)}: give a list of "
-            "values, or --sampler tpe"
+            f"a grid cannot cover the range of {', '.join(space.ranges)}: give a list of values, "
+            "or --sampler tpe"
         )
-    if space.size > (space.size if trials is None else trials) or not space.points:
+    if not space.points:
         raise SteradError(
-            f"the grid has {space.size:.0f} points and {trials or 'nobody asked for so many'} "
-            f"trials are allowed: give --trials {space.size:.0f}, a smaller --space, or "
+            f"the grid has {space.size:.0f} points, too many to list: give a smaller --space, or "
             "--sampler tpe"
+        )
+    if trials is not None and space.size > trials:
+        raise SteradError(
+            f"the grid has {space.size:.0f} points and {trials} trials are allowed: give "
+            f"--trials {space.size:.0f}, a smaller --space, or --sampler tpe"
         )
     return int(space.size)

@@ -1,68 +1,72 @@
-"""Untried: a sampler that never proposes what has been tried, by a grid or guided by TPE.
+"""Sampler and pruner of a search: which point is tried next, and which trial is stopped early."""
 
-A run is what its config says, so the same point twice would be the same result twice.
-"""
-
+import copy
 import random
 import zlib
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 from optuna import Study
 from optuna.distributions import BaseDistribution
+from optuna.pruners import MedianPruner
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, TrialState
 
+from sterad.experiments.search.plan import SamplerName
 from sterad.experiments.search.space import Point, Space
 
-Kind = Literal["grid", "tpe"]
-PROPOSALS = 8
-"""Points that TPE may propose before a random one is taken."""
+MAX_TPE_PROPOSALS = 8
+"""Points that TPE may propose before a random untried one is taken."""
+PRUNER_STARTUP_TRIALS = 5
+"""Complete trials before any trial is stopped early."""
 
 
-class Untried(BaseSampler):
-    """Points of a space; chance depends on the number of the trial alone.
+class UntriedPointSampler(BaseSampler):
+    """Sample points that have not been tried, from a grid or with TPE.
 
-    So two processes with one study draw different points, and a second call goes on drawing.
+    Runs are deterministic, so trying a point again would repeat its result. Random draws depend on
+    the trial number alone: two processes with one study draw different points.
     """
 
-    def __init__(self, space: Space, kind: Kind, forgotten: frozenset[int] = frozenset()) -> None:
-        """Take points by a grid or by TPE; those of `forgotten` trials may be tried again."""
-        self.space, self.kind, self.forgotten = space, kind, forgotten
+    def __init__(
+        self, space: Space, kind: SamplerName, retried: frozenset[int] = frozenset()
+    ) -> None:
+        """Sample from a space; the points of the `retried` trials count as untried."""
+        self.space, self.kind, self.retried = space, kind, retried
 
-    def left(self, study: Study) -> float:
-        """Count the points that have not been tried."""
-        return self.space.size - len(self._tried(study))
+    def count_untried(self, study: Study) -> float:
+        """Return the number of points that have not been tried."""
+        return self.space.size - len(self._tried_keys(study))
 
-    def _tried(self, study: Study) -> set[str]:
+    def _tried_keys(self, study: Study) -> set[str]:
         trials = study.get_trials(deepcopy=False)
-        # A trial without parameters has just been asked for, here or by another process.
-        known = [t for t in trials if t.params and t.number not in self.forgotten]
-        return {self.space.key(trial.params) for trial in known}
+        # A trial without parameters has just been created, here or by another process.
+        tried = [t for t in trials if t.params and t.number not in self.retried]
+        return {self.space.key(trial.params) for trial in tried}
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return the whole space: its fields are drawn together."""
+        """Return the whole space: its fields are sampled jointly."""
         return self.space.distributions()
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return a point; nothing where chance is to draw each field of an endless space."""
-        tried = self._tried(study)
+        """Return an untried point; an empty one leaves each field to `sample_independent`."""
+        tried = self._tried_keys(study)
         for point in self._proposals(study, trial, search_space):
             if self.space.key(point) not in tried:
                 return dict(point)
-        fresh = [point for key, point in self.space.points.items() if key not in tried]
-        return dict(random.Random(trial.number).choice(fresh)) if fresh else {}
+        untried = [point for key, point in self.space.points.items() if key not in tried]
+        return dict(random.Random(trial.number).choice(untried)) if untried else {}
 
     def _proposals(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> Iterator[Point]:
         tpe = TPESampler(seed=trial.number, multivariate=True)
-        for _ in range(PROPOSALS if self.kind == "tpe" else 0):
-            # There is none while trials are few.
+        for _ in range(MAX_TPE_PROPOSALS if self.kind == "tpe" else 0):
+            # TPE proposes nothing before it has seen enough trials.
             if point := tpe.sample_relative(study, trial, search_space):
                 yield point
 
@@ -73,13 +77,29 @@ class Untried(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Draw one field by chance."""
+        """Sample one field at random."""
         seed = zlib.crc32(f"{trial.number} {param_name}".encode())
-        chance = RandomSampler(seed=seed)
-        return chance.sample_independent(study, trial, param_name, param_distribution)
+        sampler = RandomSampler(seed=seed)
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
 
 
-def failed(study: Study) -> frozenset[int]:
-    """Return the trials that came to nothing: their points may be tried again."""
+class LastValueMedianPruner(MedianPruner):
+    """Optuna's median rule, applied to the last value of a trial instead of its best.
+
+    Accuracy falls as classes are added, so the best value is usually the first one. The last value
+    is compared with the values of other trials at the same evaluation of the same seed.
+    """
+
+    def prune(self, study: Study, trial: FrozenTrial) -> bool:
+        """Return whether the last value is below the median of complete trials at its step."""
+        if trial.last_step is None:
+            return False
+        last = copy.copy(trial)
+        last.intermediate_values = {trial.last_step: trial.intermediate_values[trial.last_step]}
+        return super().prune(study, last)
+
+
+def failed_trials(study: Study) -> frozenset[int]:
+    """Return the numbers of the trials that failed."""
     states = (TrialState.FAIL,)
     return frozenset(t.number for t in study.get_trials(deepcopy=False, states=states))

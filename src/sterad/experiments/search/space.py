@@ -1,127 +1,188 @@
-"""Space: the fields of a method that are searched; the paper's where no file is given."""
+"""Space: the fields of a method that are searched; by default the search space of the paper."""
 
 import dataclasses
 import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sterad.errors import SteradError
 from sterad.experiments.config import ComponentConfig
-from sterad.experiments.search.dimension import Dimension
-from sterad.experiments.toml_file import read_toml
+from sterad.experiments.toml_file import read_toml, rename_keys, resolve_fields
 from sterad.methods import METHODS
-from sterad.validation import build, hints_of, names_of, unknown
+from sterad.validation import build, checked, hints_of, unknown
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-PAPER = Path(__file__).with_name("paper.toml")
-MANY = 100_000
-"""Points above which nobody wants a list of them."""
+PAPER_SPACE = Path(__file__).with_name("paper.toml")
+MAX_LISTED_POINTS = 100_000
+"""Larger spaces are not enumerated."""
+DIMENSION_KEYS = ("values", "low", "high", "log", "only")
 Point = Mapping[str, Any]
 """A value for each dimension."""
 
 
 @dataclass(frozen=True)
+class Dimension:
+    """A field of a method and its possible values: a list, or the range from `low` to `high`."""
+
+    name: str
+    values: tuple[Any, ...] = ()
+    """Empty for a range."""
+    low: float = 0.0
+    high: float = 0.0
+    log: bool = False
+    """Whether a range is sampled uniformly in the logarithm, as suits learning rates."""
+    only: Mapping[str, Any] = field(default_factory=dict)
+    """Values of other fields that this field requires; with others it has no effect."""
+
+    @classmethod
+    def from_toml(cls, name: str, raw: Any, fields: type[Any]) -> "Dimension":
+        """Read `[1, 2]`, `{ values = [1, 2] }` or `{ low = 1e-4, high = 0.1, log = true }`.
+
+        fields: the dataclass that has the field `name`.
+        """
+        table = {"values": raw} if isinstance(raw, list) else raw
+        if not isinstance(table, dict):
+            raise SteradError(
+                f"{name} = {raw!r} is neither a list of values nor a range: give [{raw!r}], or "
+                "{ low = ..., high = ..., log = true }"
+            )
+        for key in table:
+            if key not in DIMENSION_KEYS:
+                raise unknown(key, DIMENSION_KEYS, f"the dimension {name!r}")
+        only = resolve_fields(checked("only", table.get("only", {}), dict), fields, "the method")
+        hint = hints_of(fields)[name]
+        if "values" not in table:
+            return cls._range_from_toml(name, table, hint, only)
+        values = checked(name, table["values"], list)
+        if not values:
+            raise SteradError(f"{name} has an empty list: give at least one value")
+        unique = tuple(dict.fromkeys(checked(name, value, hint) for value in values))
+        return cls(name, unique, only=only)
+
+    @classmethod
+    def _range_from_toml(
+        cls, name: str, table: dict[str, Any], hint: Any, only: Mapping[str, Any]
+    ) -> "Dimension":
+        if not {"low", "high"} <= table.keys():
+            raise SteradError(f"{name} has neither values nor low and high: give one or the other")
+        low, high = (checked(name, table[key], hint) for key in ("low", "high"))
+        if not all(isinstance(end, int | float) and math.isfinite(end) for end in (low, high)):
+            raise SteradError(
+                f"{name} from {low!r} to {high!r} is not a range of numbers: give a list"
+            )
+        log = checked("log", table.get("log", False), bool)
+        if not low < high or (log and low <= 0):
+            rule = "0 < low < high" if log else "low < high"
+            raise SteradError(f"{name} from {low} to {high} is not a range: give {rule}")
+        return cls(name, (), low, high, log, only)
+
+    def distribution(self) -> "BaseDistribution":
+        """Return the distribution of Optuna for this dimension."""
+        from optuna.distributions import (
+            CategoricalDistribution,
+            FloatDistribution,
+            IntDistribution,
+        )
+
+        if self.values:
+            return CategoricalDistribution(self.values)
+        if isinstance(self.low, int) and isinstance(self.high, int):
+            return IntDistribution(self.low, self.high, log=self.log)
+        return FloatDistribution(self.low, self.high, log=self.log)
+
+
+@dataclass(frozen=True)
 class Space:
-    """Dimensions around a method whose other fields are settled."""
+    """Dimensions to search, and a method with the values of its other fields."""
 
     method: ComponentConfig
     dimensions: tuple[Dimension, ...]
 
-    def values(self, point: Point) -> dict[str, Any]:
-        """Return what of a point means something: Adam has no momentum, say."""
-        around = dataclasses.asdict(self.method.fields) | dict(point)
+    def active_values(self, point: Point) -> dict[str, Any]:
+        """Return the values of a point that have an effect: Adam, for example, has no momentum."""
+        fields = dataclasses.asdict(self.method.fields) | dict(point)
         return {
-            one.name: point[one.name]
-            for one in self.dimensions
-            if all(around[name] == value for name, value in one.only.items())
+            dimension.name: point[dimension.name]
+            for dimension in self.dimensions
+            if all(fields[name] == value for name, value in dimension.only.items())
         }
 
-    def at(self, point: Point) -> ComponentConfig:
-        """Return the method with the values of a point; the rest stays as it is."""
-        fields = dataclasses.asdict(self.method.fields) | self.values(point)
+    def build_method(self, point: Point) -> ComponentConfig:
+        """Return the method with the active values of a point; other fields keep their values."""
+        fields = dataclasses.asdict(self.method.fields) | self.active_values(point)
         return ComponentConfig(self.method.name, build(type(self.method.fields), fields))
 
     def key(self, point: Point) -> str:
-        """Return the same text for points that mean the same."""
-        return json.dumps(self.values(point), sort_keys=True, default=str)
+        """Return a text that is equal for points with equal active values."""
+        return json.dumps(self.active_values(point), sort_keys=True, default=str)
 
     @cached_property
     def size(self) -> float:
-        """Points that differ; infinite with a range among the dimensions."""
-        return math.inf if self.ranges else len(self.points) or self._upper
+        """Number of distinct points; infinite if a dimension is a range."""
+        return math.inf if self.ranges else len(self.points) or self._product_size
 
     @cached_property
     def points(self) -> dict[str, Point]:
-        """Every point once, by key; none where they are too many to be listed."""
-        if self.ranges or self._upper > MANY:
+        """Distinct points by key; empty if there are too many to list."""
+        if self.ranges or self._product_size > MAX_LISTED_POINTS:
             return {}
         return {self.key(point): point for point in self._product()}
 
     @property
-    def _upper(self) -> int:
-        return math.prod(len(one.values) for one in self.dimensions)
+    def _product_size(self) -> int:
+        return math.prod(len(dimension.values) for dimension in self.dimensions)
 
     def _product(self) -> Iterator[Point]:
-        names = [one.name for one in self.dimensions]
-        for chosen in itertools.product(*(one.values for one in self.dimensions)):
-            yield dict(zip(names, chosen, strict=True))
+        names = [dimension.name for dimension in self.dimensions]
+        for values in itertools.product(*(dimension.values for dimension in self.dimensions)):
+            yield dict(zip(names, values, strict=True))
 
     def distributions(self) -> "dict[str, BaseDistribution]":
-        """Return what Optuna calls a search space."""
-        return {one.name: one.distribution() for one in self.dimensions}
+        """Return the search space in the form that Optuna takes."""
+        return {dimension.name: dimension.distribution() for dimension in self.dimensions}
 
     @property
     def ranges(self) -> list[str]:
-        """Names of the dimensions that are not lists."""
-        return [one.name for one in self.dimensions if not one.values]
+        """Names of the dimensions that are ranges."""
+        return [dimension.name for dimension in self.dimensions if not dimension.values]
 
-    def without(self, names: Iterable[str]) -> "Space":
-        """Return the space in which some fields are settled and not searched."""
-        kept = tuple(one for one in self.dimensions if one.name not in set(names))
-        if not kept:
+    def drop_dimensions(self, names: Iterable[str]) -> "Space":
+        """Return the space without some dimensions: their fields keep the method's values."""
+        dropped = set(names)
+        searched = tuple(dim for dim in self.dimensions if dim.name not in dropped)
+        if not searched:
             raise SteradError(
-                f"nothing of {self.method.name} is left to search, as every field of the space is "
-                "given: leave one of them out"
+                f"no field of {self.method.name} is left to search, as every field of the space "
+                "is given: leave one of them out"
             )
-        return Space(self.method, kept)
+        return Space(self.method, searched)
 
 
 def read_space(method: ComponentConfig, file: Path | None = None) -> Space:
-    """Return the space of a method in a file with a table a method, or the paper's."""
-    source = file or PAPER
-    tables = {
-        METHODS.resolve(name): table for name, table in read_toml(source, "the space").items()
-    }
+    """Return the space of a method from a file with one table per method, or from the paper."""
+    source = file or PAPER_SPACE
+    tables = rename_keys(read_toml(source, "the space"), METHODS.resolve)
     if method.name not in tables:
-        whose = f"the space {str(file)!r} has" if file else "the paper gives"
+        owner = f"the space {str(file)!r}" if file else "the paper"
         raise SteradError(
-            f"{whose} no search space for {method.name!r}, only for {', '.join(tables)}: give "
-            f"--space FILE.toml with a table [{method.name}] of lists, lr = [0.01, 0.1] say"
+            f"{owner} has no search space for {method.name!r}, only for {', '.join(tables)}: give "
+            f"--space FILE.toml with a table [{method.name}] of lists, such as lr = [0.01, 0.1]"
         )
-    where, fields = f"[{method.name}] of {str(source)!r}", type(method.fields)
     try:
-        return Space(method, _dimensions(tables[method.name], fields))
+        return Space(method, _read_dimensions(tables[method.name], type(method.fields)))
     except SteradError as error:
-        raise SteradError(f"in {where}: {error}") from error
+        raise SteradError(f"in [{method.name}] of {str(source)!r}: {error}") from error
 
 
-def _dimensions(table: Any, fields: type[Any]) -> tuple[Dimension, ...]:
+def _read_dimensions(table: Any, fields: type[Any]) -> tuple[Dimension, ...]:
     if not isinstance(table, dict) or not table:
-        raise SteradError(f"{table!r} is no table of lists: give lr = [0.01, 0.1], say")
-    hints, known = hints_of(fields), names_of(fields)
-    named = {name.replace("-", "_"): raw for name, raw in table.items()}
-    for name in named:
-        if name not in known:
-            raise unknown(name, known, "the method")
-    made = tuple(Dimension.of(name, raw, hints[name]) for name, raw in named.items())
-    for other in (other for one in made for other in one.only):
-        if other not in known:
-            raise unknown(other, known, "the method")
-    return made
+        raise SteradError(f"{table!r} is not a table of lists: give, for example, lr = [0.01, 0.1]")
+    values = resolve_fields(table, fields, "the method")
+    return tuple(Dimension.from_toml(name, raw, fields) for name, raw in values.items())

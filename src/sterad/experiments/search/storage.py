@@ -1,76 +1,180 @@
-"""Storage: where a search is kept: a file, or a database that many machines share."""
+"""Storage of a search: a journal file, or a database that several machines share."""
 
 import contextlib
+import os
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import filelock
+from optuna import Study
 from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage, RDBStorage
-from optuna.storages.journal import JournalStorage
+from optuna.storages.journal import JournalFileBackend, JournalStorage
+from optuna.trial import FrozenTrial, Trial, TrialState
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, ProgrammingError, SQLAlchemyError
 
 from sterad.errors import SteradError
-from sterad.experiments.search.journal import PATIENCE, JournalFile
 
-CONNECTING: dict[str, dict[str, Any]] = {
-    "sqlite": {"timeout": PATIENCE},
+STORAGE_TIMEOUT_S = 8.0
+"""Seconds to wait for a lock or a connection."""
+OWNER_TIMEOUT_S = 3600.0
+"""A trial on another machine that has not been updated for so long is taken to be abandoned."""
+CONNECT_ARGS: dict[str, dict[str, Any]] = {
+    "sqlite": {"timeout": STORAGE_TIMEOUT_S},
     "postgresql": {
-        "connect_timeout": round(PATIENCE),
-        "options": f"-c lock_timeout={PATIENCE:.0f}s",
+        "connect_timeout": round(STORAGE_TIMEOUT_S),
+        "options": f"-c lock_timeout={STORAGE_TIMEOUT_S:.0f}s",
     },
-    "mysql": {"connect_timeout": round(PATIENCE)},
+    "mysql": {"connect_timeout": round(STORAGE_TIMEOUT_S)},
 }
 
 
-@contextlib.contextmanager
-def plainly(storage: str) -> Iterator[None]:
-    """Say in a sentence what a storage refuses."""
-    try:
-        yield
-    except (SQLAlchemyError, StorageInternalError, ImportError) as error:
-        cause = error.__cause__ if isinstance(error, StorageInternalError) else error
-        reason = str(getattr(cause, "orig", None) or cause).strip().partition("\n")[0]
-        raise SteradError(
-            f"the storage {without_password(storage)!r} does not answer or is locked ({reason}): "
-            "finished runs are kept, and the same command continues once it answers"
-        ) from error
-
-
 def open_storage(storage: str) -> BaseStorage:
-    """Return the storage of a URL, or of a file, which is made where there is none."""
+    """Return the storage at a database URL or in a file, which is created if it does not exist."""
     if "://" not in storage:
-        return JournalStorage(JournalFile(Path(storage)))
+        return _open_journal(Path(storage))
     try:
         backend = make_url(storage).get_backend_name()
     except ArgumentError as error:
         raise SteradError(
-            f"the storage {storage!r} is no database URL: give postgresql+psycopg://USER@HOST/NAME "
-            "or the path of a file"
+            f"the storage {storage!r} is not a database URL: give "
+            "postgresql+psycopg://USER@HOST/NAME or the path of a file"
         ) from error
-    return _database(storage, {"connect_args": CONNECTING.get(backend, {}), "pool_pre_ping": True})
+    options = {"connect_args": CONNECT_ARGS.get(backend, {}), "pool_pre_ping": True}
+    return _open_database(storage, options)
 
 
-def _database(url: str, settings: dict[str, Any], attempts: int = 3) -> RDBStorage:
+def _open_journal(file: Path) -> JournalStorage:
+    file.parent.mkdir(parents=True, exist_ok=True)
     try:
-        return RDBStorage(url, settings)
+        lock = JournalLock(file)
+        return JournalStorage(JournalFileBackend(str(file), lock))  # type: ignore[arg-type]
+    except ValueError as error:
+        raise SteradError(
+            f"the storage {str(file)!r} is not the journal of a search, or is damaged: choose "
+            "another file with --storage; finished runs are read, not repeated"
+        ) from error
+
+
+def _open_database(url: str, options: dict[str, Any], attempts: int = 3) -> RDBStorage:
+    try:
+        return RDBStorage(url, options)
     except (IntegrityError, ProgrammingError):
-        # Two processes that begin at once both make the tables, and one of them is refused.
+        # Of two processes that create the tables at the same time, one gets this error.
         if attempts == 1:
             raise
         time.sleep(1)
-        return _database(url, settings, attempts - 1)
+        return _open_database(url, options, attempts - 1)
 
 
-def without_password(storage: str) -> str:
-    """Return a URL that may be printed.
+@contextlib.contextmanager
+def storage_errors(storage: str) -> Iterator[None]:
+    """Turn the errors of a database or a file into a `SteradError`."""
+    try:
+        yield
+    except (SQLAlchemyError, StorageInternalError, ImportError, OSError) as error:
+        cause = error.__cause__ if isinstance(error, StorageInternalError) else error
+        reason = getattr(cause, "orig", None) or getattr(cause, "strerror", None) or cause
+        first_line = str(reason).strip().partition("\n")[0]
+        raise SteradError(
+            f"the storage {hide_password(storage)!r} is not available or locked ({first_line}): "
+            "finished runs are kept; run the same command again once it is available, or choose "
+            "another with --storage"
+        ) from error
 
-    >>> without_password("postgresql://me:secret@host/name")
+
+def hide_password(storage: str) -> str:
+    """Return the URL or path of a storage without its password.
+
+    >>> hide_password("postgresql://me:secret@host/name")
     'postgresql://me:***@host/name'
     """
     try:
         return make_url(storage).render_as_string(hide_password=True)
     except ArgumentError:
         return storage
+
+
+class JournalLock:
+    """A lock for Optuna's journal that is released if its process is killed, and that times out."""
+
+    def __init__(self, file: Path) -> None:
+        """Protect a journal file."""
+        self.file = file
+        self.lock: filelock.BaseFileLock | None = None
+
+    def acquire(self) -> bool:
+        """Wait for the lock, then remove a last line that a kill or a full disk left incomplete."""
+        # A new lock each time: filelock prints an error for one that lives until the process exits.
+        lock = filelock.FileLock(f"{self.file}.lock", timeout=STORAGE_TIMEOUT_S)
+        lock.acquire(poll_interval=0.01)
+        self.lock = lock
+        try:
+            self._remove_incomplete_line()
+        except OSError:
+            self.release()
+            raise
+        return True
+
+    def _remove_incomplete_line(self) -> None:
+        with open(self.file, "rb+") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - 1))
+            if size and file.read(1) != b"\n":
+                file.seek(0)
+                file.truncate(file.read().rfind(b"\n") + 1)
+
+    def release(self) -> None:
+        """Release the lock."""
+        if self.lock is not None:
+            self.lock.release()
+            self.lock = None
+
+
+def set_owner(trial: Trial) -> None:
+    """Record in the storage that this process runs a trial, and when."""
+    owner = {"host": socket.gethostname(), "process": os.getpid(), "seen": time.time()}
+    trial.set_user_attr("owner", owner)
+
+
+def requeue_abandoned_trials(study: Study) -> int:
+    """Queue the points of abandoned trials again; their runs continue from their checkpoints.
+
+    Return how many were queued.
+    """
+    running = study.get_trials(states=(TrialState.RUNNING,))
+    return sum(_requeue(study, trial) for trial in running if _is_abandoned(trial))
+
+
+def _requeue(study: Study, trial: FrozenTrial) -> bool:
+    try:
+        study.tell(trial.number, state=TrialState.FAIL)
+    except ValueError:
+        return False  # another process has requeued it
+    if trial.params:
+        study.enqueue_trial(trial.params)
+    return bool(trial.params)
+
+
+def _is_abandoned(trial: FrozenTrial) -> bool:
+    owner: dict[str, Any] = trial.user_attrs.get("owner", {})
+    if owner.get("host") == socket.gethostname():
+        # This process has not started any trial yet, so an equal id is a reused one.
+        return owner["process"] == os.getpid() or not _process_exists(owner["process"])
+    start = trial.datetime_start
+    updated: float = owner.get("seen", start.timestamp() if start else 0.0)
+    return time.time() - updated > OWNER_TIMEOUT_S
+
+
+def _process_exists(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
