@@ -1,4 +1,4 @@
-"""Laws to gradients: pure functions, tensors in, a scalar out."""
+"""Stage 8: losses, as pure functions from tensors to a scalar."""
 
 from sterad.losses.posterior import (
     likelihood_loss,

@@ -29,7 +29,7 @@ class GeneralAngularGaussian(Distribution):
     """The direction of X ~ N(mean, Σ), with Σ given by exactly one of three arguments.
 
     mean: (*batch, d), of any length; covariance_matrix, precision_matrix: (*batch, d, d);
-    scale_tril: the lower Cholesky factor of Σ. The mean c m with c² Σ is the same law for any c > 0.
+    scale_tril: the lower Cholesky factor of Σ. For c > 0, cm with c²Σ is the same law.
 
     >>> law = GeneralAngularGaussian(torch.tensor([1.0, 0.0]), covariance_matrix=torch.eye(2))
     >>> round(law.log_prob(torch.tensor([0.0, 1.0])).item(), 4) # log(1/2π) - 1/2
