@@ -34,6 +34,13 @@ def test_random_orthonormal_rows_depend_on_the_generator_only() -> None:
     assert torch.allclose(rows[0] @ rows[0].T, torch.eye(4), atol=1e-6)
 
 
+def test_directions_are_on_the_default_device() -> None:
+    with torch.device("meta"):
+        assert standard_basis(3).is_meta
+        assert regular_simplex(3).is_meta
+        assert random_orthonormal(3, 4, torch.Generator("cpu")).is_meta
+
+
 def test_three_forms_of_moving_means() -> None:
     z = normalize(torch.randn(6, 5, generator=torch.Generator().manual_seed(0)), dim=1)
     labels = torch.tensor([0, 0, 0, 2, 2, 0])

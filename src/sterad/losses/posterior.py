@@ -107,7 +107,7 @@ def likelihood_loss(
 class ClassLimit(NamedTuple):
     """The number of classes that have a direction, and the words of the error for other labels."""
 
-    count: int
+    classes: int
     subject: str
     remedy: str
 
@@ -127,7 +127,7 @@ def _find_targets(
         _check_labels(wanted, limit)
         # A lookup table takes a third of the time of sorting.
         present = np.bincount(wanted).nonzero()[0]
-        position_of = np.zeros(limit.count, np.int64)
+        position_of = np.zeros(limit.classes, np.int64)
         position_of[present] = np.arange(len(present))
         return torch.from_numpy(present), torch.from_numpy(position_of[wanted])
     allowed = classes.cpu().numpy()
@@ -147,10 +147,10 @@ def _check_labels(labels: npt.NDArray[np.int64], limit: ClassLimit) -> None:
     if not len(labels):
         return
     low, high = labels.min(), labels.max()
-    if low < 0 or high >= limit.count:
+    if low < 0 or high >= limit.classes:
         raise SteradError(
             f"the label {low if low < 0 else high} has no direction, as {limit.subject} "
-            f"{limit.count} (0 to {limit.count - 1}): use {limit.remedy}"
+            f"{limit.classes} (0 to {limit.classes - 1}): use {limit.remedy}"
         )
 
 
