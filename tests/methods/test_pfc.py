@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from sterad.data.synthetic import Synthetic
 from sterad.encoders import Network
 from sterad.encoders.heads import last_layer
-from sterad.encoders.preact_resnet import PreactivationResNet18
-from sterad.encoders.resnet import ResNet18
+from sterad.encoders.resnet import PreactivationResNet18, ResNet18
 from sterad.errors import SteradError
 from sterad.methods import METHODS, Problem
 from sterad.methods.pfc import PFC, PFCConfig
