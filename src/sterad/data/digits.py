@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sterad.data.dataset import Dataset
-from sterad.data.description import DATASETS, Defaults, equal_tasks
-from sterad.data.subset import Subset, occurrence_index
+from sterad.data.description import DATASETS, Defaults, Subset, equal_tasks, occurrence_index
 
 TRAIN_IMAGES = 1442
 """Number of training images."""

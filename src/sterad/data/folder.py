@@ -8,10 +8,9 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sterad.data.description import DATASETS
+from sterad.data.description import DATASETS, occurrence_index
 from sterad.data.image_files import ImageFiles, decoding_error, import_pillow, list_images
 from sterad.data.stored import Contents, Own, Split
-from sterad.data.subset import occurrence_index
 from sterad.errors import SteradError
 from sterad.seeds import numpy_generator
 from sterad.validation import Range, Seed
