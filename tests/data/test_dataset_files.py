@@ -121,7 +121,7 @@ def test_four_files_are_fetched_to_their_folder(
         Kmnist(root=tmp_path).load()
     (web[0] / "away").rename(missing)
     assert "kmnist is complete" in get("kmnist", tmp_path, QUICK)
-    assert check("kmnist", tmp_path, bytes_too=True).whole
+    assert check("kmnist", tmp_path, checksums=True).is_complete
 
 
 def test_what_is_there_in_part_is_never_overwritten(
@@ -154,14 +154,14 @@ def test_an_unwritable_root_and_an_unknown_name(tmp_path: Path) -> None:
 
 def test_nothing_part_and_damage(make_cifar: Made, tmp_path: Path) -> None:
     found = check("cifar100", tmp_path)
-    assert not found.there
-    assert "sterad data get cifar100" in found.sentence
+    assert not found.is_readable
+    assert "sterad data get cifar100" in found.message
     found = check("cifar100", make_cifar("cifar100", "python"))
-    assert found.there
-    assert not found.whole
-    assert "incomplete: 4 classes, 4 training and 2 test images, of 100, 50,000" in found.sentence
+    assert found.is_readable
+    assert not found.is_complete
+    assert "incomplete: 4 classes, 4 training and 2 test images, of 100, 50,000" in found.message
     (tmp_path / "cifar-100-python" / "meta").unlink()
-    assert "lacks meta" in check("cifar100", tmp_path).sentence
+    assert "lacks meta" in check("cifar100", tmp_path).message
 
 
 def test_there_is_nothing_to_check_of_your_own(tmp_path: Path) -> None:
@@ -182,8 +182,8 @@ def test_there_is_nothing_to_check_of_your_own(tmp_path: Path) -> None:
 def test_the_real_files_have_the_official_checksums(
     real_data: Callable[[str], Path], name: str, folder: str
 ) -> None:
-    found = check(name, real_data(folder), bytes_too=True)
-    assert found.whole, found.sentence
+    found = check(name, real_data(folder), checksums=True)
+    assert found.is_complete, found.message
 
 
 def test_a_changed_byte_of_the_real_files(real_data: Callable[[str], Path], tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_a_changed_byte_of_the_real_files(real_data: Callable[[str], Path], tmp_
     content = bytearray(labels.read_bytes())
     content[-1] ^= 1
     labels.write_bytes(content)
-    found = check("mnist", tmp_path, bytes_too=True)
-    assert found.there
-    assert not found.whole
-    assert "t10k-labels-idx1-ubyte' is not the official one" in found.sentence
+    found = check("mnist", tmp_path, checksums=True)
+    assert found.is_readable
+    assert not found.is_complete
+    assert "t10k-labels-idx1-ubyte' is not the official one" in found.message

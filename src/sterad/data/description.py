@@ -150,7 +150,7 @@ class Subset:
             known_digest="",
         )
 
-    def counted(self, classes: int, train: int) -> tuple[int, float]:
+    def selected_counts(self, classes: int, train: int) -> tuple[int, float]:
         """Return the number of selected classes and training images, for classes of equal size."""
         kept = classes if self.classes is None else min(classes, self.classes)
         each = train / classes if self.per_class is None else min(train / classes, self.per_class)

@@ -43,7 +43,7 @@ class Digits(Subset):
 
     def defaults(self) -> Defaults:
         """Return a small encoder and a blur of 0.15 of the images of a task (288 in full)."""
-        classes, images = self.counted(10, TRAIN_IMAGES)
+        classes, images = self.selected_counts(10, TRAIN_IMAGES)
         return Defaults(width=20, tasks=equal_tasks(classes, 5), scale=43.0 * images / TRAIN_IMAGES)
 
 

@@ -36,13 +36,13 @@ class Folder(Own):
 
     def contents(self) -> Contents:
         """List the image files."""
-        home = self.own_path()
+        home = self.user_path()
         test = next((home / n for n in TEST_FOLDERS if (home / n).is_dir()), None)
         if (home / "train").is_dir() and test is not None:
             return self._from_two_folders(home / "train", test)
         return self._from_one_folder(home)
 
-    def own_path(self) -> Path:
+    def user_path(self) -> Path:
         """Return the folder with the classes."""
         home = self.find_path(self.folder, "--folder")
         if not home.is_dir():

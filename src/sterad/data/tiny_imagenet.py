@@ -53,7 +53,7 @@ class TinyImageNet(StoredDataset):
             ),
         )
 
-    def there(self) -> tuple[int, int]:
+    def full_counts(self) -> tuple[int, int]:
         """Count the classes on disk; return the official numbers if there are none."""
         official = SOURCES[self.name]
         for home in (self.root_folder / LAYOUT.folder, self.root_folder):

@@ -78,7 +78,7 @@ def apply_imbalance(stream: Stream, imbalance: float, seed: int) -> Stream:
     labels, rng = stream.dataset.train_labels, numpy_generator(seed, "imbalance")
     counts = np.bincount(labels, minlength=stream.classes)
     wanted = long_tail_counts(counts, imbalance, rng)
-    return stream.keeping(random_ranks(labels, rng) < wanted[labels])
+    return stream.filter_images(random_ranks(labels, rng) < wanted[labels])
 
 
 def long_tail_counts(

@@ -117,7 +117,7 @@ def check_data(jobs: Sequence[Job]) -> None:
     """Refuse runs whose data are not on this machine, before the first of them is started."""
     for described in dict.fromkeys(job.config.dataset.fields for job in jobs):
         if hasattr(described, "require"):
-            described.require()
+            described.require_files()
 
 
 def attempted(text: str, loggers: Sequence[Logger] = ()) -> str | None:
