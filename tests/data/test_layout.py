@@ -8,7 +8,7 @@ from sterad.errors import SteradError
 LAYOUT = Layout("cifar-100-python", (("train", "train.gz"), ("test",)))
 
 
-def test_places_and_spellings(tmp_path: Path) -> None:
+def test_folders_and_accepted_names(tmp_path: Path) -> None:
     home = tmp_path / "cifar-100-python"
     home.mkdir()
     for name in ("train.gz", "test"):
@@ -23,13 +23,13 @@ def test_places_and_spellings(tmp_path: Path) -> None:
             find_layout("cifar100", root, (LAYOUT,))
 
 
-def test_a_root_with_a_train_folder_of_its_own_is_not_to_be_moved(tmp_path: Path) -> None:
+def test_unrelated_train_folder_is_not_an_incomplete_dataset(tmp_path: Path) -> None:
     (tmp_path / "train").mkdir()
     with pytest.raises(SteradError, match="there is no cifar100 in"):
         find_layout("cifar100", tmp_path, (LAYOUT,))
 
 
-def test_the_default_root(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_root(monkeypatch: pytest.MonkeyPatch) -> None:
     assert data_root(None) == Path("data")
     monkeypatch.setenv("STERAD_DATA", "elsewhere")
     assert data_root(None) == Path("elsewhere")

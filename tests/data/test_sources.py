@@ -6,7 +6,7 @@ from sterad.data.sources import SOURCES
 from sterad.data.stored import StoredDataset
 
 
-def test_every_source_is_a_dataset_and_complete() -> None:
+def test_every_source_is_a_dataset_with_complete_fields() -> None:
     for name, source in SOURCES.items():
         described = DATASETS[name]
         assert issubclass(described, StoredDataset)
@@ -20,13 +20,13 @@ def test_every_source_is_a_dataset_and_complete() -> None:
         assert all(re.fullmatch("[0-9a-f]{32}", md5) for md5 in source.md5.values())
 
 
-def test_every_file_that_the_first_choice_of_cifar_unpacks_to_has_a_checksum() -> None:
+def test_every_unpacked_cifar_file_has_a_checksum() -> None:
     for described in (Cifar10, Cifar100):
         python, known = described.python, SOURCES[described.name].md5
         assert {f"{python.folder}/{file}" for (file,) in python.files} <= set(known)
 
 
-def test_the_aliases_of_the_field() -> None:
+def test_aliases_of_other_libraries() -> None:
     aliases = {
         "seq-cifar10": "cifar10",
         "split_cifar100": "cifar100",

@@ -132,8 +132,8 @@ def test_equal_arguments_give_equal_streams_in_any_read_order(
 
 
 def test_the_streams_of_the_package_are_all_tested() -> None:
-    ours = {name for name in STREAMS if STREAMS.origin(name).startswith("sterad.streams.")}
-    assert ours == {*GOLDEN, "replay-file", "live"}
+    built_in = {name for name in STREAMS if STREAMS.origin(name).startswith("sterad.streams.")}
+    assert built_in == {*GOLDEN, "replay-file", "live"}
 
 
 def three_hundred() -> Dataset:
