@@ -1,4 +1,4 @@
-"""Datasets: built in, downloaded by name, or from the files and arrays of the user."""
+"""Stage 1: datasets, built in, downloaded by name, or from files and arrays of the user."""
 
 from sterad.data.cifar import Cifar10, Cifar100
 from sterad.data.core50 import Core50
