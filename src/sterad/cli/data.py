@@ -10,8 +10,7 @@ from typing import Any
 from sterad.cli.options import positional, read
 from sterad.data import DATASETS
 from sterad.data.dataset_files import check, check_cache, get
-from sterad.data.layout import data_root
-from sterad.data.sources import SOURCES
+from sterad.data.sources import SOURCES, data_root
 from sterad.errors import SteradError
 
 

@@ -15,9 +15,8 @@ from sterad.data import cache
 from sterad.data.arrays import area_resize, content_digest
 from sterad.data.dataset import Dataset
 from sterad.data.description import Defaults, Subset, equal_tasks
-from sterad.data.layout import data_root
 from sterad.data.progress import progress
-from sterad.data.sources import SOURCES
+from sterad.data.sources import SOURCES, data_root
 from sterad.errors import SteradError
 
 IMAGES_PER_CHUNK = 512

@@ -91,7 +91,8 @@ class SphericalLaw(Distribution):
         """Return the log-density relative to the uniform law at `cosine`: (..., *batch)."""
         value = self._log_kernel(to_double(cosine))
         dtype = torch.promote_types(cosine.dtype, self.concentration.dtype)
-        return value.to(cosine.device, dtype)
+        # A cosine without dimensions may be on the CPU while the law is on a device.
+        return value.to(cosine.device if cosine.dim() else self.concentration.device, dtype)
 
     def log_prob(self, value: ArrayLike) -> Tensor:
         """Return the log-density with respect to area at `value`: (..., *batch, d) unit rows."""
