@@ -5,29 +5,29 @@ import torch.nn.functional as F
 from sklearn.neighbors import NearestCentroid
 from torch import Tensor
 
-from sterad.classifiers import CLASSIFIERS, NearestMean
+from sterad.classifiers import CLASSIFIERS, Classifier, NearestMean
 
 
 def cloud(n: int = 300, d: int = 5, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Return unit rows around one direction a class, with the classes 2, 3, 5 and 11."""
+    """Return unit rows around one direction per class, for the classes 2, 3, 5 and 11."""
     rng = torch.Generator().manual_seed(seed)
     labels = torch.tensor([2, 3, 5, 11])[torch.randint(4, (n,), generator=rng)]
     centers = torch.randn(12, d, generator=rng)
     return F.normalize(centers[labels] + torch.randn(n, d, generator=rng)), labels
 
 
-def answers(fitted: NearestMean, features: Tensor) -> Tensor:
+def predict(fitted: Classifier, features: Tensor) -> Tensor:
     return fitted.labels[fitted.scores(features).argmax(dim=1)]
 
 
-def test_agrees_with_scikit_learn() -> None:
+def test_nearest_mean_agrees_with_scikit_learn() -> None:
     features, labels = cloud()
-    asked, _ = cloud(seed=1)
+    others, _ = cloud(seed=1)
     fitted = NearestMean.fit([(features, labels)])
-    theirs = NearestCentroid().fit(features.numpy(), labels.numpy())
-    assert np.array_equal(answers(fitted, asked).numpy(), theirs.predict(asked.numpy()))
-    np.testing.assert_allclose(fitted.means.numpy(), theirs.centroids_, rtol=1e-5, atol=1e-7)
-    assert fitted.labels.tolist() == theirs.classes_.tolist()
+    expected = NearestCentroid().fit(features.numpy(), labels.numpy())
+    assert np.array_equal(predict(fitted, others).numpy(), expected.predict(others.numpy()))
+    np.testing.assert_allclose(fitted.means.numpy(), expected.centroids_, rtol=1e-5, atol=1e-7)
+    assert fitted.labels.tolist() == expected.classes_.tolist()
 
 
 def test_means_are_not_scaled_to_unit_length() -> None:
@@ -36,20 +36,22 @@ def test_means_are_not_scaled_to_unit_length() -> None:
     features = torch.tensor([[0.5, 0.75**0.5], [0.5, -(0.75**0.5)], [0.0, 1.0]])
     fitted = NearestMean.fit([(features, torch.tensor([0, 0, 1]))])
     assert torch.allclose(fitted.means, torch.tensor([[0.5, 0.0], [0.0, 1.0]]))
-    assert answers(fitted, torch.tensor([[0.7, 0.714], [0.6, 0.8]])).tolist() == [0, 1]
+    assert predict(fitted, torch.tensor([[0.7, 0.714], [0.6, 0.8]])).tolist() == [0, 1]
 
 
 def test_scores_are_gaussian_log_likelihoods() -> None:
     features, labels = cloud()
     fitted = NearestMean.fit([(features, labels)])
-    own = fitted.means[torch.searchsorted(fitted.labels, labels)]
-    assert fitted.variance == pytest.approx((features - own).square().mean().item(), rel=1e-5)
+    class_means = fitted.means[torch.searchsorted(fitted.labels, labels)]
+    assert fitted.variance == pytest.approx(
+        (features - class_means).square().mean().item(), rel=1e-5
+    )
     exact = -torch.cdist(features, fitted.means).square() / (2 * fitted.variance)
-    believed = fitted.scores(features).softmax(dim=1)
-    assert torch.allclose(believed, exact.softmax(dim=1), atol=1e-5)
+    probabilities = fitted.scores(features).softmax(dim=1)
+    assert torch.allclose(probabilities, exact.softmax(dim=1), atol=1e-5)
 
 
-def test_batches_are_as_good_as_one() -> None:
+def test_result_does_not_depend_on_the_batches() -> None:
     features, labels = cloud()
     whole = NearestMean.fit([(features, labels)])
     parts = NearestMean.fit(zip(features.split(7), labels.split(7), strict=True))
@@ -57,28 +59,32 @@ def test_batches_are_as_good_as_one() -> None:
     assert whole.variance == parts.variance
 
 
-def test_missing_classes_are_no_answers() -> None:
+def test_missing_classes_are_never_predicted() -> None:
     features, labels = cloud()
     kept = labels != 5
     fitted = NearestMean.fit([(features[kept], labels[kept])])
     assert fitted.labels.tolist() == [2, 3, 11]
-    assert set(answers(fitted, features).tolist()) <= {2, 3, 11}
+    assert set(predict(fitted, features).tolist()) <= {2, 3, 11}
 
 
-def test_one_image_a_class_is_its_own_mean() -> None:
+def test_one_image_per_class() -> None:
     features, labels = torch.eye(3), torch.tensor([8, 1, 4])
     fitted = NearestMean.fit([(features, labels)])
-    assert answers(fitted, features).tolist() == [8, 1, 4]
-    believed = fitted.scores(features).softmax(dim=1)
-    assert torch.isfinite(believed).all()
-    assert torch.allclose(believed.sum(dim=1), torch.ones(3))
+    assert predict(fitted, features).tolist() == [8, 1, 4]
+    probabilities = fitted.scores(features).softmax(dim=1)
+    assert torch.isfinite(probabilities).all()
+    assert torch.allclose(probabilities.sum(dim=1), torch.ones(3))
 
 
-def test_one_class_is_always_the_answer() -> None:
+def test_single_class_is_always_predicted() -> None:
     fitted = NearestMean.fit([(torch.eye(2), torch.tensor([6, 6]))])
-    assert answers(fitted, torch.randn(4, 2, generator=torch.Generator())).tolist() == [6] * 4
+    assert predict(fitted, torch.randn(4, 2, generator=torch.Generator())).tolist() == [6] * 4
     assert fitted.scores(torch.eye(2)).softmax(dim=1).tolist() == [[1.0], [1.0]]
 
 
-def test_it_is_registered() -> None:
-    assert CLASSIFIERS["nearest_mean"] is NearestMean
+@pytest.mark.parametrize("name", list(CLASSIFIERS))
+def test_every_classifier_separates_clusters(name: str) -> None:
+    features, labels = F.normalize(torch.eye(3).repeat(20, 1) * 4 + 1), torch.tensor([7, 2, 5])
+    fitted = CLASSIFIERS[name].fit([(features, labels.repeat(20))])
+    assert fitted.labels.tolist() == [2, 5, 7]
+    assert predict(fitted, features[:3]).tolist() == [7, 2, 5]

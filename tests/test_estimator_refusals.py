@@ -149,7 +149,7 @@ def test_choices_that_cannot_be(choices: dict[str, Any], told: str) -> None:
 def test_images_that_no_encoder_takes() -> None:
     with pytest.raises(SteradError, match="8 × 9 pixels are not square: crop or pad"):
         small().partial_fit(np.zeros((24, 8, 9)), Y)
-    with pytest.raises(SteradError, match=r"5 pixels a side are too small .* use the mlp encoder"):
+    with pytest.raises(SteradError, match=r"5 × 5 pixels are too small .* use the mlp encoder"):
         small().partial_fit(X[:, :5, :5], Y)
     assert small(encoder="mlp").partial_fit(X[:, :5, :5], Y).predict(X[:, :5, :5]).shape == (24,)
 

@@ -18,18 +18,18 @@ def test_derived_seeds_do_not_collide_and_fit_63_bits() -> None:
 
 
 def test_derived_seeds_are_pinned() -> None:
-    # Published records depend on these: another number here means another stream everywhere.
+    # Published records depend on these values.
     assert derive(0, "views") == 1273498352537141616
     assert derive(1, "views") != derive(0, "views")
 
 
-def test_another_process_derives_the_same() -> None:
-    words = "from sterad.seeds import derive; print(derive(3, 'memory'))"
-    said = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
-    assert int(said.stdout) == derive(3, "memory")
+def test_derived_seeds_are_equal_in_another_process() -> None:
+    code = "from sterad.seeds import derive; print(derive(3, 'memory'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == derive(3, "memory")
 
 
-def test_generators_start_where_seed_and_purpose_say() -> None:
+def test_generators_depend_on_seed_and_purpose() -> None:
     first, again, other = generator(0, "a"), generator(0, "a"), generator(0, "b")
     drawn = torch.rand(4, generator=first)
     assert torch.equal(drawn, torch.rand(4, generator=again))
@@ -39,7 +39,7 @@ def test_generators_start_where_seed_and_purpose_say() -> None:
     assert not np.array_equal(numbers, numpy_generator(1, "a").random(4))
 
 
-def test_generators_leave_the_global_ones_alone() -> None:
+def test_generators_do_not_change_global_state() -> None:
     torch_state, numpy_state = torch.random.get_rng_state(), str(np.random.get_state())
     torch.rand(3, generator=generator(0, "a"))
     numpy_generator(0, "a").random(3)
@@ -47,7 +47,7 @@ def test_generators_leave_the_global_ones_alone() -> None:
     assert str(np.random.get_state()) == numpy_state
 
 
-def test_a_lent_generator_initializes_layers_and_moves_on() -> None:
+def test_use_generator_initializes_layers_and_advances() -> None:
     rng, before = generator(0, "network"), torch.random.get_rng_state()
     with use_generator(rng):
         first = nn.Linear(3, 3)
@@ -60,15 +60,15 @@ def test_a_lent_generator_initializes_layers_and_moves_on() -> None:
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
-def test_what_is_drawn_while_lent_is_what_the_generator_would_draw() -> None:
+def test_use_generator_draws_the_numbers_of_the_generator() -> None:
     with use_generator(rng := generator(0, "x")):
         drawn = torch.rand(5)
-    plain = generator(0, "x")
-    assert torch.equal(drawn, torch.rand(5, generator=plain))
-    assert torch.equal(rng.get_state(), plain.get_state())
+    expected = generator(0, "x")
+    assert torch.equal(drawn, torch.rand(5, generator=expected))
+    assert torch.equal(rng.get_state(), expected.get_state())
 
 
-def test_the_global_generator_comes_back_even_after_an_error() -> None:
+def test_use_generator_restores_the_global_generator_after_an_error() -> None:
     before = torch.random.get_rng_state()
     with pytest.raises(RuntimeError), use_generator(generator(0, "x")):
         torch.rand(5) @ torch.rand(4)

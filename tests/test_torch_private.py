@@ -1,4 +1,4 @@
-"""Private names of torch and the public ways that stand in for them give the same numbers."""
+"""Private names of torch and their public fallbacks give the same numbers."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ def tensors(seed: int) -> list[torch.Tensor]:
 
 
 def results() -> list[torch.Tensor]:
-    """Return what all functions compute."""
+    """Return the results of all functions."""
     moved, added, counted = tensors(0), tensors(1), [torch.zeros(1, dtype=torch.int64)]
     torch_private.lerp_each_(moved, tensors(2), 0.25)
     torch_private.add_each_(added, tensors(3))
@@ -27,17 +27,17 @@ def results() -> list[torch.Tensor]:
     return [*moved, *added, *counted, out, drawn]
 
 
-def test_the_public_ways_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fallbacks_give_the_same_results(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = results()
     for name in ("_foreach_lerp_", "_foreach_add_"):
         monkeypatch.delattr(torch, name)
     monkeypatch.delattr(nn.Module, "_call_impl", raising=False)
     monkeypatch.setattr(nn.Module, "__call__", lambda module, x: module.forward(x))
     found = results()
-    assert all(torch.allclose(one, two) for one, two in zip(expected, found, strict=True))
+    assert all(torch.allclose(a, b) for a, b in zip(expected, found, strict=True))
 
 
-def test_what_is_unknown_is_taken_for_the_slower_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_checks_assume_the_slower_path(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not torch_private.is_transforming()
     monkeypatch.delattr(torch._C, "_are_functorch_transforms_active")
     assert torch_private.is_transforming()
@@ -46,9 +46,9 @@ def test_what_is_unknown_is_taken_for_the_slower_way(monkeypatch: pytest.MonkeyP
     assert not torch_private.has_bfloat16_units()
 
 
-@pytest.mark.filterwarnings("ignore")  # torch's own, about its own internals
+@pytest.mark.filterwarnings("ignore")  # warnings about internals of torch
 @pytest.mark.usefixtures("_torch_as_it_was")
-def test_a_module_knows_whether_it_was_compiled() -> None:
+def test_is_compiled() -> None:
     layer = nn.Linear(2, 2)
     assert not torch_private.is_compiled(layer)
     layer.compile()

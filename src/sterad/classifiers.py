@@ -1,7 +1,8 @@
-"""Features to classes: what turns a representation into an answer at evaluation time.
+"""Stage 9: classifiers, from features to classes.
 
-A classifier is fitted when a learner consolidates; then it scores features, and the highest score
-wins. Softmax of the scores is the posterior that the classifier believes in.
+A classifier is fitted to the features of the memory when a learner consolidates. It then scores
+features; the class with the highest score is predicted, and the softmax of the scores is the
+predicted probability. Fits are in float64, on the CPU for features on MPS, which has no float64.
 """
 
 from collections.abc import Iterable
@@ -12,11 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sterad.devices import to_double
 from sterad.registry import Registry
 
 
 class Classifier(Protocol):
-    """What is fitted to labeled features and then scores others."""
+    """A model that is fitted to labeled features and scores other features."""
 
     @property
     def labels(self) -> Tensor:
@@ -36,10 +38,10 @@ CLASSIFIERS: Registry[type[Classifier]] = Registry("classifier", "sterad.classif
 @CLASSIFIERS.register("nearest-mean")
 @dataclass(frozen=True, eq=False)
 class NearestMean:
-    """The class whose mean is nearest in Euclidean distance; means are not scaled to unit length.
+    """The class with the nearest mean in Euclidean distance; means are not scaled to unit length.
 
-    means: (k, d); labels: (k,). Scores are log-likelihoods of isotropic Gaussians around the means
-    with one common variance: -||h - m||² / (2 variance).
+    means: (k, d); labels: (k,). Scores are log-likelihoods of isotropic Gaussians at the means with
+    one common variance: -||h - m||² / (2 variance).
     """
 
     means: Tensor
@@ -48,32 +50,32 @@ class NearestMean:
 
     def scores(self, features: Tensor) -> Tensor:
         """Return (n, k) Gaussian log-likelihoods up to a constant common to all classes."""
-        # |h|² is the same for every class and is left out: h.m - |m|²/2 orders as the distance.
+        # |h|² is the same for every class and is omitted.
         margin = features @ self.means.T - self.means.square().sum(dim=1) / 2
         return margin / self.variance
 
     @classmethod
     def fit(cls, batches: Iterable[tuple[Tensor, Tensor]]) -> "NearestMean":
-        """Fit to (features, labels) batches in one pass; classes without a sample are left out.
+        """Fit to (features, labels) batches; classes without a sample are never predicted.
 
         >>> h = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 3.0]])
         >>> fitted = NearestMean.fit([(h, torch.tensor([4, 7, 7]))])
         >>> fitted.means.tolist(), fitted.labels.tolist()
         ([[1.0, 0.0], [0.0, 2.0]], [4, 7])
         """
-        features, labels, row = _gathered(batches)
-        counts = torch.bincount(row, minlength=len(labels)).unsqueeze(1)
-        sums = features.new_zeros(len(labels), features.shape[1]).index_add_(0, row, features)
+        features, labels, rows = _gather_double(batches)
+        counts = torch.bincount(rows, minlength=len(labels)).unsqueeze(1)
+        sums = features.new_zeros(len(labels), features.shape[1]).index_add_(0, rows, features)
         means = sums / counts
-        spread = (features - means[row]).square().mean().item()
-        # One image per class has no spread: any positive number gives the same answers.
-        return cls(means.float(), labels, max(spread, 1e-6))
+        variance = (features - means[rows]).square().mean().item()
+        # With one image per class the variance is 0; any positive one gives the same predictions.
+        return cls(means.float().to(labels.device), labels, max(variance, 1e-6))
 
 
 @CLASSIFIERS.register("linear-probe")
 @dataclass(frozen=True, eq=False)
 class LinearProbe:
-    """Multinomial logistic regression on the features, with a small ridge, fitted to convergence.
+    """Multinomial logistic regression on the features, with a small L2 penalty.
 
     weight: (k, d); bias: (k,); labels: (k,).
     """
@@ -88,10 +90,10 @@ class LinearProbe:
 
     @classmethod
     def fit(cls, batches: Iterable[tuple[Tensor, Tensor]]) -> "LinearProbe":
-        """Minimize mean cross-entropy + 1e-4 |W|² by L-BFGS from zero, which has no randomness."""
-        features, labels, row = _gathered(batches)
-        # Clones, because autograd refuses tensors that were made in inference mode.
-        features, row = features.clone(), row.clone()
+        """Minimize mean cross-entropy + 1e-4 |W|² by L-BFGS from zero, without randomness."""
+        features, labels, rows = _gather_double(batches)
+        # Clones, because autograd does not accept tensors created in inference mode.
+        features, rows = features.clone(), rows.clone()
         weight = features.new_zeros(len(labels), features.shape[1], requires_grad=True)
         bias = features.new_zeros(len(labels), requires_grad=True)
         optimizer = torch.optim.LBFGS(
@@ -100,46 +102,54 @@ class LinearProbe:
 
         def closure() -> Tensor:
             optimizer.zero_grad()
-            loss = F.cross_entropy(features @ weight.T + bias, row) + 1e-4 * weight.square().sum()
+            loss = F.cross_entropy(features @ weight.T + bias, rows) + 1e-4 * weight.square().sum()
             loss.backward()
             return loss
 
         optimizer.step(closure)
-        return cls(weight.detach().float(), bias.detach().float(), labels)
+        weight, bias = (x.detach().float().to(labels.device) for x in (weight, bias))
+        return cls(weight, bias, labels)
 
 
 @CLASSIFIERS.register("knn")
 @dataclass(frozen=True, eq=False)
-class NearestNeighbours:
-    """A vote of the nearest remembered images, by cosine; near ones count more.
+class NearestNeighbors:
+    """A vote of the stored features with the largest cosines, weighted by exp(cosine / 0.1).
 
-    features: (m, d) unit rows; row: (m,) positions in labels: (k,).
+    features: (m, d) unit rows; rows: (m,) positions in labels: (k,).
     """
 
     features: Tensor
-    row: Tensor
+    rows: Tensor
     labels: Tensor
 
-    NEIGHBOURS: ClassVar[int] = 10
+    NEIGHBORS: ClassVar[int] = 10
     TEMPERATURE: ClassVar[float] = 0.1
 
     def scores(self, features: Tensor) -> Tensor:
         """Return (n, k) logarithms of the votes exp(cosine / temperature)."""
-        k = min(self.NEIGHBOURS, len(self.features))
+        k = min(self.NEIGHBORS, len(self.features))
         cosine, nearest = (features @ self.features.T).topk(k, dim=1)
         votes = features.new_zeros(len(features), len(self.labels))
-        votes.scatter_add_(1, self.row[nearest], (cosine / self.TEMPERATURE).exp())
+        votes.scatter_add_(1, self.rows[nearest], (cosine / self.TEMPERATURE).exp())
         return votes.log()
 
     @classmethod
-    def fit(cls, batches: Iterable[tuple[Tensor, Tensor]]) -> "NearestNeighbours":
-        """Keep the features."""
-        features, labels, row = _gathered(batches)
-        return cls(features.float(), row, labels)
+    def fit(cls, batches: Iterable[tuple[Tensor, Tensor]]) -> "NearestNeighbors":
+        """Store the features."""
+        features, labels, rows = _gather(batches)
+        return cls(features.float(), rows, labels)
 
 
-def _gathered(batches: Iterable[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return all features in double precision, the labels among them, and the row of each."""
+def _gather(batches: Iterable[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return all features, the distinct labels, and the position of each label among them."""
     pairs = list(batches)
-    labels, row = torch.cat([y for _, y in pairs]).unique(return_inverse=True)
-    return torch.cat([h for h, _ in pairs]).double(), labels, row
+    labels, rows = torch.cat([y for _, y in pairs]).unique(return_inverse=True)
+    return torch.cat([h for h, _ in pairs]), labels, rows
+
+
+def _gather_double(batches: Iterable[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the same with float64 features, and the positions on their device."""
+    features, labels, rows = _gather(batches)
+    features = to_double(features)
+    return features, labels, rows.to(features.device)

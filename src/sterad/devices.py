@@ -23,3 +23,8 @@ def to_device(
     pinned = torch.device(device).type == "cuda" and x.device.type == "cpu"
     source = x.pin_memory() if pinned else x
     return source.to(device, non_blocking=pinned, memory_format=memory_format)
+
+
+def to_double(x: Tensor) -> Tensor:
+    """Return `x` in float64: on its device or, as MPS has no float64, on the CPU."""
+    return (x.cpu() if x.device.type == "mps" else x).double()

@@ -1,4 +1,4 @@
-"""Randomness as an argument: one generator per (seed, purpose), and no global state."""
+"""Random generators: one per seed and purpose, and no global state."""
 
 import hashlib
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import torch
 
 
 def derive(seed: int, purpose: str) -> int:
-    """Return a 63-bit seed that depends on both arguments and on nothing else.
+    """Return a 63-bit seed that depends on both arguments only.
 
     >>> derive(0, "views") == derive(0, "views"), derive(0, "views") == derive(0, "memory")
     (True, False)
@@ -19,21 +19,20 @@ def derive(seed: int, purpose: str) -> int:
 
 
 def generator(seed: int, purpose: str, device: str | torch.device = "cpu") -> torch.Generator:
-    """Return torch's generator for one purpose of one run."""
+    """Return the torch generator of a purpose."""
     return torch.Generator(device).manual_seed(derive(seed, purpose))
 
 
 def numpy_generator(seed: int, purpose: str) -> np.random.Generator:
-    """Return numpy's generator for one purpose of one run."""
+    """Return the numpy generator of a purpose."""
     return np.random.default_rng(derive(seed, purpose))
 
 
 @contextmanager
 def use_generator(rng: torch.Generator) -> Iterator[None]:
-    """Lend `rng` to code that can only read torch's global generator, then put that one back.
+    """Make torch's global generator draw from `rng` inside the block, then restore it.
 
-    torch's layers initialize themselves from the global generator; inside this block they draw from
-    `rng` instead, and the global one is left as it was found.
+    For code that has no generator argument, such as the initialization of layers.
     """
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.set_state(rng.get_state())

@@ -1,7 +1,4 @@
-"""Names of torch that start with an underscore, each with a public way where it is missing.
-
-They are faster than what torch promises to keep; nothing else in the package uses such names.
-"""
+"""Private names of torch, each with a public fallback; no other module uses such names."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,7 +7,7 @@ from torch import Tensor, nn
 
 
 def lerp_each_(targets: Sequence[Tensor], ends: Sequence[Tensor], weight: float) -> None:
-    """Move each target towards its end by `weight`, in place."""
+    """Interpolate each target towards its end by `weight`, in place."""
     fused = getattr(torch, "_foreach_lerp_", None)
     if fused is not None:
         fused(targets, ends, weight)
@@ -20,37 +17,37 @@ def lerp_each_(targets: Sequence[Tensor], ends: Sequence[Tensor], weight: float)
 
 
 def add_each_(targets: Sequence[Tensor], others: Sequence[Tensor] | int) -> None:
-    """Add one tensor to each target, or one number to all of them, in place."""
+    """Add a tensor to each target, or one number to all targets, in place."""
     fused = getattr(torch, "_foreach_add_", None)
     if fused is not None:
         fused(targets, others)
         return
-    for at, target in enumerate(targets):
-        target.add_(others if isinstance(others, int) else others[at])
+    for index, target in enumerate(targets):
+        target.add_(others if isinstance(others, int) else others[index])
 
 
 def is_compiled(module: nn.Module) -> bool:
-    """Return whether `module.compile()` was called; a copy of a module forgets it."""
+    """Return whether `module.compile()` was called; copies of a module are not compiled."""
     return getattr(module, "_compiled_call_impl", None) is not None
 
 
 def uncompiled(module: nn.Module) -> Callable[[Tensor], Tensor]:
-    """Return the call of a module as it is, hooks included, also where it was compiled."""
+    """Return the uncompiled call of a module, with its hooks."""
     call: Callable[[Tensor], Tensor] = getattr(module, "_call_impl", module.forward)
     return call
 
 
 def has_bfloat16_units() -> bool:
-    """Return whether this processor has instructions for products of bfloat16."""
+    """Return whether the CPU has instructions for products of bfloat16."""
     names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
     return any(getattr(torch.cpu, name, bool)() for name in names)
 
 
 def standard_gamma(shape: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Draw from the gamma law of scale 1, from `generator`."""
-    draw = getattr(torch, "_standard_gamma", None)
-    if draw is not None:
-        drawn: Tensor = draw(shape, generator=generator)
+    """Draw gamma variables of scale 1, differentiable with respect to `shape`."""
+    private = getattr(torch, "_standard_gamma", None)
+    if private is not None:
+        drawn: Tensor = private(shape, generator=generator)
         return drawn
     with torch.random.fork_rng(devices=[]):
         if generator is not None:
@@ -62,6 +59,6 @@ def standard_gamma(shape: Tensor, generator: torch.Generator | None) -> Tensor:
 
 
 def is_transforming() -> bool:
-    """Return whether a transform of torch.func (vmap, grad) is at work."""
+    """Return whether a transform of torch.func (vmap, grad) is active."""
     active = getattr(torch._C, "_are_functorch_transforms_active", None)
     return bool(active()) if active is not None else True

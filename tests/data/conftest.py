@@ -1,4 +1,4 @@
-"""Small files in the layouts of the official archives, and the way to the real ones."""
+"""Fixtures: small datasets in the layouts of the official archives, and the real ones."""
 
 import gzip
 import os
@@ -27,12 +27,12 @@ def _no_other_data(
 
 @pytest.fixture
 def real_data() -> Callable[[str], Path]:
-    """Return the root of the real data if a folder of this name is there."""
+    """Return a function from a folder name to the root of the real data that contains it."""
 
     def find(folder: str) -> Path:
         root = os.environ.get("STERAD_TEST_DATA")
         if not root:
-            pytest.skip("STERAD_TEST_DATA does not say where the real data lie")
+            pytest.skip("STERAD_TEST_DATA, the folder of the real datasets, is not set")
         if not (Path(root) / folder).exists():
             pytest.skip(f"there is no {folder} where STERAD_TEST_DATA points to")
         return Path(root)
@@ -74,7 +74,7 @@ def pickled_by_python2(value: Any) -> bytes:
 
 @pytest.fixture
 def cifar_images() -> tuple[Images, npt.NDArray[np.int64]]:
-    """Return six images and their labels, as every maker of CIFAR files writes them."""
+    """Return the six images and labels of the small CIFAR files."""
     return pixels(6, 3, 32, 32), np.array([3, 1, 0, 2, 1, 3])
 
 
@@ -82,7 +82,7 @@ def cifar_images() -> tuple[Images, npt.NDArray[np.int64]]:
 def make_cifar(
     tmp_path: Path, cifar_images: tuple[Images, npt.NDArray[np.int64]]
 ) -> Callable[..., Path]:
-    """Return a maker of CIFAR folders: (name, layout) -> root."""
+    """Return a function that writes a CIFAR folder: (name, layout) -> root."""
     images, labels = cifar_images
     flat = images.reshape(len(images), -1)
 
@@ -125,7 +125,7 @@ def idx(array: Images) -> bytes:
 
 @pytest.fixture
 def make_idx(tmp_path: Path) -> Callable[..., Path]:
-    """Return a maker of idx folders: (folder, packed) -> root; 20 and 10 images."""
+    """Return a function that writes 20 and 10 images as idx: (folder, packed) -> root."""
 
     def make(folder: str = "mnist", packed: bool = False, dotted: bool = False) -> Path:
         (tmp_path / folder).mkdir(parents=True)
@@ -154,7 +154,7 @@ def write_image(path: Path, image: Images, **options: Any) -> None:
 
 @pytest.fixture
 def make_tiny(tmp_path: Path) -> Callable[..., Path]:
-    """Return a maker of a small Tiny ImageNet; the second image of a class is gray."""
+    """Return a function that writes a small Tiny ImageNet; second images are gray."""
 
     def make(classes: int = 3, train: int = 11) -> Path:
         home = tmp_path / "tiny-imagenet-200"
@@ -178,7 +178,7 @@ def make_tiny(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def make_core50(tmp_path: Path) -> Callable[..., Path]:
-    """Return a maker of a small CORe50: red is the session, green the object."""
+    """Return a function that writes a small CORe50; red is the session, green the object."""
 
     def make(objects: tuple[int, ...] = (1, 2, 10), frames: int = 2) -> Path:
         for session in range(1, 12):
@@ -196,7 +196,7 @@ def make_core50(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def make_folder(tmp_path: Path) -> Callable[..., Path]:
-    """Return a maker of a folder of images: (split names, classes, count, size) -> root."""
+    """Return a function that writes image folders: (splits, classes, count, size) -> root."""
 
     def make(
         splits: tuple[str, ...] = ("",),
@@ -216,11 +216,11 @@ def make_folder(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def python2() -> Callable[[Any], bytes]:
-    """Return the pickler of Python 2."""
+    """Return a function that pickles as Python 2 did."""
     return pickled_by_python2
 
 
 @pytest.fixture
 def save_image() -> Callable[..., None]:
-    """Return the writer of image files."""
+    """Return a function that writes image files."""
     return write_image

@@ -11,13 +11,13 @@ from sterad.data.archive import Limits, unpack
 from sterad.errors import SteradError
 
 
-def tar_of(path: Path, *members: tuple[str, bytes], **odd: bytes) -> Path:
+def tar_of(path: Path, *members: tuple[str, bytes], **special: bytes) -> Path:
     with tarfile.open(path, "w:gz") as tar:
         for name, content in members:
             info = tarfile.TarInfo(name)
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
-        for name, kind in odd.items():
+        for name, kind in special.items():
             info = tarfile.TarInfo(f"data/{name}")
             info.type, info.linkname = kind, "/etc/passwd"
             tar.addfile(info)
@@ -40,7 +40,7 @@ def left(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("make", [tar_of, zip_of])
-def test_a_folder_appears_whole(tmp_path: Path, make: object) -> None:
+def test_folder_appears_only_when_complete(tmp_path: Path, make: object) -> None:
     members = (("data/one", b"1" * 3_000_000), ("data/deep/two", b"2"), ("readme", b"3"))
     archive = tmp_path / "a.archive"
     tar_of(archive, *members) if make is tar_of else zip_of(archive, *members)
@@ -55,7 +55,7 @@ ODD_NAMES = ["/etc/evil", "../evil", "data/../../evil", "data\\..\\evil", "c:evi
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 @pytest.mark.parametrize("make", [tar_of, zip_of])
-def test_paths_that_lead_elsewhere(tmp_path: Path, name: str, make: object) -> None:
+def test_paths_outside_the_folder_raise(tmp_path: Path, name: str, make: object) -> None:
     folder = tmp_path / "in" / "to"
     folder.mkdir(parents=True)
     archive = folder / "a.archive"
@@ -70,14 +70,14 @@ def test_paths_that_lead_elsewhere(tmp_path: Path, name: str, make: object) -> N
 @pytest.mark.parametrize(
     "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, tarfile.BLKTYPE]
 )
-def test_links_and_devices_in_tar(tmp_path: Path, kind: bytes) -> None:
+def test_links_and_devices_in_tar_raise(tmp_path: Path, kind: bytes) -> None:
     archive = tar_of(tmp_path / "a.tar.gz", ("data/one", b"1"), evil=kind)
     with pytest.raises(SteradError, match="'data/evil', a link or a device: it is not the"):
         unpack(archive, tmp_path, "data")
     assert left(tmp_path) == []
 
 
-def test_links_in_zip(tmp_path: Path) -> None:
+def test_links_in_zip_raise(tmp_path: Path) -> None:
     archive = zip_of(tmp_path / "a.zip", ("data/one", b"1"), link="data/evil")
     with pytest.raises(SteradError, match="'data/evil', a link or a device"):
         unpack(archive, tmp_path, "data")
@@ -85,7 +85,7 @@ def test_links_in_zip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [tar_of, zip_of])
-def test_bombs(tmp_path: Path, make: object) -> None:
+def test_decompression_bombs_raise(tmp_path: Path, make: object) -> None:
     archive = tmp_path / "a.archive"
     members = (("data/one", bytes(50_000_000)),)
     tar_of(archive, *members) if make is tar_of else zip_of(archive, *members)
@@ -105,7 +105,7 @@ def test_bombs(tmp_path: Path, make: object) -> None:
 
 @pytest.mark.parametrize("make", [tar_of, zip_of])
 @pytest.mark.parametrize("keep", [0.5, 0.99])
-def test_cut_archives(tmp_path: Path, make: object, keep: float) -> None:
+def test_truncated_archives_raise(tmp_path: Path, make: object, keep: float) -> None:
     archive = tmp_path / "a.archive"
     noise = random.Random(0).randbytes(200_000)
     members = (("data/one", noise), ("data/two", noise[::-1]))
@@ -117,7 +117,7 @@ def test_cut_archives(tmp_path: Path, make: object, keep: float) -> None:
     assert left(tmp_path) == []
 
 
-def test_a_flipped_bit_in_a_zip(tmp_path: Path) -> None:
+def test_damaged_zip_raises(tmp_path: Path) -> None:
     archive = zip_of(tmp_path / "a.zip", ("data/one", bytes(range(256)) * 50))
     content = bytearray(archive.read_bytes())
     content[200] ^= 16
@@ -127,7 +127,7 @@ def test_a_flipped_bit_in_a_zip(tmp_path: Path) -> None:
     assert left(tmp_path) == []
 
 
-def test_something_else(tmp_path: Path) -> None:
+def test_other_files_raise(tmp_path: Path) -> None:
     archive = tmp_path / "a.tar.gz"
     archive.write_bytes(b"<html>Not found</html>")
     with pytest.raises(SteradError, match="is damaged or truncated"):

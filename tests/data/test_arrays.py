@@ -25,7 +25,7 @@ BYTES = RNG.integers(0, 256, (5, 3, 8, 8), dtype=np.uint8)
         (BYTES / 255).tolist(),
     ],
 )
-def test_every_spelling_of_an_image_gives_the_same_bytes(given: object) -> None:
+def test_every_format_of_an_image_gives_the_same_bytes(given: object) -> None:
     images = as_inputs(given)
     assert images.dtype == np.uint8
     assert images.flags.c_contiguous
@@ -33,12 +33,12 @@ def test_every_spelling_of_an_image_gives_the_same_bytes(given: object) -> None:
 
 
 @pytest.mark.parametrize("shape", [(5, 8, 8), (5, 1, 8, 8), (5, 8, 8, 1)])
-def test_gray_images_get_their_channel(shape: tuple[int, ...]) -> None:
+def test_gray_images_get_a_channel(shape: tuple[int, ...]) -> None:
     images = as_inputs(BYTES[:, 0].reshape(shape))
     np.testing.assert_array_equal(images, BYTES[:, :1])
 
 
-def test_half_floats_of_torch_are_read() -> None:
+def test_half_precision_tensors() -> None:
     assert as_inputs(torch.ones(2, 8, 8, dtype=torch.bfloat16)).min() == 255
 
 
@@ -50,7 +50,7 @@ def test_vectors_become_float32(dtype: type) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("given", "message"),
     [
         (np.full((2, 8, 8), 1.5), r"contain 1.5 at index 0 and must be in \[0, 1\]"),
         (np.full((2, 8, 8), -0.1), "contain -0.1"),
@@ -67,8 +67,8 @@ def test_vectors_become_float32(dtype: type) -> None:
         (np.array([["a", "b"]]), "give numbers"),
     ],
 )
-def test_what_is_no_image_gets_a_sentence(given: Any, sentence: str) -> None:
-    with pytest.raises(SteradError, match=sentence):
+def test_invalid_inputs_raise(given: Any, message: str) -> None:
+    with pytest.raises(SteradError, match=message):
         as_inputs(given)
 
 
@@ -80,33 +80,33 @@ def test_labels_of_any_integer_type_become_int64() -> None:
 
 
 @given(side=st.integers(1, 40), size=st.integers(1, 40))
-def test_each_new_pixel_is_a_mean_and_each_old_one_counts_alike(side: int, size: int) -> None:
+def test_area_resize_weighs_all_pixels_equally(side: int, size: int) -> None:
     weights = area_weights(side, size)
     np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
     np.testing.assert_allclose(weights.sum(axis=0), size / side, rtol=1e-4)
 
 
-def test_whole_factors_are_the_means_of_blocks() -> None:
+def test_area_resize_by_integer_factors_averages_blocks() -> None:
     images = np.random.default_rng(0).integers(0, 256, (5, 3, 24, 24), dtype=np.uint8)
     for size in (12, 8, 4):
         blocks = images.reshape(5, 3, size, 24 // size, size, 24 // size).mean(axis=(3, 5))
         np.testing.assert_array_equal(area_resize(images, size), np.floor(blocks + 0.5 + 1e-6))
 
 
-def test_upwards_repeats_and_keeps_the_mean() -> None:
+def test_area_resize_upwards_keeps_the_mean() -> None:
     images = np.array([[[[0, 100], [200, 40]]]], np.uint8)
     larger = area_resize(images, 4)
     np.testing.assert_array_equal(larger, images.repeat(2, axis=2).repeat(2, axis=3))
     assert abs(area_resize(images, 3).mean() - images.mean()) < 1
 
 
-def test_the_same_size_is_the_same_array() -> None:
+def test_area_resize_to_the_same_size_returns_the_array() -> None:
     images = np.zeros((1, 1, 8, 8), np.uint8)
     assert area_resize(images, 8) is images
     assert area_resize(images, None) is images
 
 
-def test_wrong_sizes() -> None:
+def test_invalid_sizes_raise() -> None:
     with pytest.raises(SteradError, match="image_size 33 is more than 4 times the 8 pixels"):
         area_resize(np.zeros((1, 1, 8, 8), np.uint8), 33)
     with pytest.raises(SteradError, match="feature vectors"):

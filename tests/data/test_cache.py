@@ -34,9 +34,7 @@ def same(first: Dataset, second: Dataset) -> bool:
     )
 
 
-def test_the_second_time_nothing_is_decoded(
-    make_idx: Made, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_second_load_decodes_nothing(make_idx: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     root = make_idx()
     first = Mnist(root=root).load()
     monkeypatch.setattr(Mnist, "contents", lambda _: pytest.fail("read again"))
@@ -47,14 +45,14 @@ def test_the_second_time_nothing_is_decoded(
     assert (second.class_names, second.flip) == (first.class_names, first.flip)
 
 
-def test_each_cut_has_its_own_entry_and_the_place_is_no_part_of_it(make_idx: Made) -> None:
+def test_entry_depends_on_the_selection_but_not_on_the_root(make_idx: Made) -> None:
     root = make_idx()
     keys = {Mnist(root=root, classes=n).key for n in (None, 2, 3)}
     assert len(keys) == 3
     assert Mnist(root=root).key == Mnist(root=root / "x").key == Mnist().key
 
 
-def test_data_and_cache_can_move_together(make_idx: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moved_data_keeps_its_cache(make_idx: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     root = make_idx()
     first = Mnist(root=root).load()
     moved = root.with_name(root.name + "-moved")
@@ -63,19 +61,19 @@ def test_data_and_cache_can_move_together(make_idx: Made, monkeypatch: pytest.Mo
     assert same(first, Mnist(root=moved).load())
 
 
-def test_a_changed_source_is_read_anew(make_idx: Made) -> None:
+def test_changed_source_is_decoded_again(make_idx: Made) -> None:
     root = make_idx()
     before = Mnist(root=root).load()
-    kept = before.train_images[0].copy()
+    original = before.train_images[0].copy()
     file = root / "mnist" / "train-images-idx3-ubyte"
     content = bytearray(file.read_bytes())
     content[16] ^= 255
     file.write_bytes(content)
     os.utime(file, ns=(1, 1))
     after = Mnist(root=root).load()
-    assert after.train_images[0, 0, 0, 0] != kept[0, 0, 0]
-    # What was mapped before stays as it was.
-    np.testing.assert_array_equal(before.train_images[0], kept)
+    assert after.train_images[0, 0, 0, 0] != original[0, 0, 0]
+    # Arrays that were mapped before do not change.
+    np.testing.assert_array_equal(before.train_images[0], original)
 
 
 def cut_short(entry: Path) -> None:
@@ -108,7 +106,7 @@ def no_labels(entry: Path) -> None:
 @pytest.mark.parametrize(
     "damage", [cut_short, no_header, other_shape, no_manifest, half_a_manifest, no_labels]
 )
-def test_a_damaged_entry_is_named_and_made_again(
+def test_damaged_entry_is_reported_and_rebuilt(
     make_idx: Made, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None]
 ) -> None:
     root = make_idx()
@@ -116,13 +114,13 @@ def test_a_damaged_entry_is_named_and_made_again(
     damage(entry_of(root))
     again = Mnist(root=root).load()
     np.testing.assert_array_equal(again.train_images, images)
-    said = capsys.readouterr().err
-    assert str(entry_of(root)) in said
-    assert "rebuilding it" in said
+    errors = capsys.readouterr().err
+    assert str(entry_of(root)) in errors
+    assert "rebuilding it" in errors
     cache.verify_entry(entry_of(root))
 
 
-def test_a_flipped_bit_is_found_by_the_check(make_idx: Made) -> None:
+def test_check_detects_a_flipped_bit(make_idx: Made) -> None:
     root = make_idx()
     Mnist(root=root).load()
     assert check_cache("mnist", root) == [f"{entry_of(root)}: complete"]
@@ -132,14 +130,14 @@ def test_a_flipped_bit_is_found_by_the_check(make_idx: Made) -> None:
         byte = file.read(1)[0]
         file.seek(500)
         file.write(bytes([byte ^ 1]))
-    (said,) = check_cache("mnist", root)
-    assert "damaged (the checksum of train_images.npy differs) and removed" in said
+    (message,) = check_cache("mnist", root)
+    assert "damaged (the checksum of train_images.npy differs) and removed" in message
     assert not entry.exists()
     Mnist(root=root).load()
     cache.verify_entry(entry_of(root))
 
 
-def test_an_older_format_is_made_anew(make_idx: Made) -> None:
+def test_entry_of_an_old_format_is_rebuilt(make_idx: Made) -> None:
     root = make_idx()
     Mnist(root=root).load()
     file = entry_of(root) / "manifest.json"
@@ -148,7 +146,7 @@ def test_an_older_format_is_made_anew(make_idx: Made) -> None:
     assert json.loads(file.read_text())["format"] == cache.FORMAT
 
 
-def test_a_read_only_root_falls_back_to_the_user(
+def test_read_only_root_uses_the_user_cache(
     make_idx: Made, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     root, user = make_idx(), tmp_path_factory.mktemp("user")
@@ -160,7 +158,9 @@ def test_a_read_only_root_falls_back_to_the_user(
     assert same(first, Mnist(root=root).load())
 
 
-def test_no_place_at_all(make_idx: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_writable_cache_raises(
+    make_idx: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     root = make_idx()
     (root / ".sterad").touch()
     (tmp_path / "file").touch()
@@ -172,7 +172,7 @@ def test_no_place_at_all(make_idx: Made, monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert str(root / ".sterad") in str(e.value)
 
 
-def test_a_full_disk(make_idx: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_raises(make_idx: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     root = make_idx()
 
     def full(*_: object) -> None:
@@ -188,7 +188,7 @@ def load_in_a_process(root: str) -> float:
     return float(Mnist(root=Path(root)).load().train_images.mean())
 
 
-def test_many_processes_at_once(make_idx: Made) -> None:
+def test_many_processes_build_one_entry(make_idx: Made) -> None:
     root = make_idx(packed=True)
     with multiprocessing.get_context("fork").Pool(3) as pool:
         means = pool.map(load_in_a_process, [str(root)] * 6, chunksize=1)
@@ -198,7 +198,7 @@ def test_many_processes_at_once(make_idx: Made) -> None:
     )
 
 
-def test_a_kill_in_the_middle_leaves_nothing_that_passes_for_whole(make_idx: Made) -> None:
+def test_killed_process_leaves_no_valid_entry(make_idx: Made) -> None:
     root = make_idx()
     words = (
         "import os, signal, sys\nfrom pathlib import Path\nfrom sterad.data import Mnist, cache\n"
@@ -217,22 +217,20 @@ def test_a_kill_in_the_middle_leaves_nothing_that_passes_for_whole(make_idx: Mad
     assert not list((root / ".sterad").glob(".*.tmp"))
 
 
-def test_a_hundred_thousand_images_open_without_being_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_opening_does_not_read_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     count = 100_000
     folder = tmp_path / ".sterad" / "large-0"
     images = cache.Chunks(count, lambda: [np.zeros((1000, 3, 8, 8), np.uint8)] * 100)
     labels = cache.Chunks(count, lambda: [np.zeros(count, np.int64)])
     cache.make_entry(tmp_path, "large-0", {"images": images, "labels": labels}, {}, [])
     monkeypatch.setattr(cache, "array_bytes", lambda _: pytest.fail("the images were read"))
-    entry = cache.open_entry(tmp_path, folder)  # how long that takes: benchmarks/datasets.py
+    entry = cache.open_entry(tmp_path, folder)  # benchmarks/datasets.py measures its time
     assert isinstance(entry.arrays["images"], np.memmap)
     assert entry.arrays["images"].shape == (count, 3, 8, 8)
     shutil.rmtree(folder)
 
 
-def test_waiting_and_refusing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lock_waits_or_raises(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "lock"
     with open(file, "ab") as other:
         fcntl.flock(other, fcntl.LOCK_EX)

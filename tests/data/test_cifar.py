@@ -28,12 +28,12 @@ def test_both_layouts_give_the_same_images(
         assert data.class_names == ("a", "b", "c", "d")
 
 
-def test_the_folder_itself_is_a_root_too(make_cifar: Made) -> None:
+def test_dataset_folder_as_root(make_cifar: Made) -> None:
     root = make_cifar("cifar100", "python")
     assert len(Cifar100(root=root / "cifar-100-python").load().train_labels) == 4
 
 
-def test_names_from_the_text_beside_the_binary_files(make_cifar: Made) -> None:
+def test_class_names_of_the_binary_files(make_cifar: Made) -> None:
     root = make_cifar("cifar10", "binary")
     assert Cifar10(root=root).load().class_names[:2] == ("airplane", "automobile")
     names = "".join(f"name{i}\n" for i in range(10)) + "\n"
@@ -41,14 +41,14 @@ def test_names_from_the_text_beside_the_binary_files(make_cifar: Made) -> None:
     assert Cifar10(root=root).contents().class_names[9] == "name9"
 
 
-def test_a_cut_binary_file(make_cifar: Made) -> None:
+def test_truncated_binary_file_raises(make_cifar: Made) -> None:
     file = make_cifar("cifar10", "binary") / "cifar-10-batches-bin" / "data_batch_3.bin"
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(SteradError, match=r"data_batch_3.bin' has 3072 bytes.*truncated"):
         Cifar10(root=file.parents[1]).load()
 
 
-def test_a_cut_pickle(make_cifar: Made) -> None:
+def test_truncated_pickle_raises(make_cifar: Made) -> None:
     file = make_cifar("cifar100", "python") / "cifar-100-python" / "train"
     file.write_bytes(file.read_bytes()[:-100])
     with pytest.raises(SteradError, match=r"train' is damaged or truncated"):
@@ -56,7 +56,9 @@ def test_a_cut_pickle(make_cifar: Made) -> None:
     assert not list(file.parents[1].glob(".sterad/*-*")), "nothing partial is left behind"
 
 
-def test_labels_of_another_length(python2: Callable[[object], bytes], make_cifar: Made) -> None:
+def test_wrong_number_of_labels_raises(
+    python2: Callable[[object], bytes], make_cifar: Made
+) -> None:
     file = make_cifar("cifar100", "python") / "cifar-100-python" / "test"
     file.write_bytes(python2({b"data": np.zeros((2, 3072), np.uint8), b"fine_labels": [1]}))
     with pytest.raises(SteradError, match=r"1 labels.*for 2 images"):
@@ -64,23 +66,23 @@ def test_labels_of_another_length(python2: Callable[[object], bytes], make_cifar
 
 
 @pytest.mark.parametrize(
-    ("found", "sentence"),
+    ("found", "message"),
     [
         ({b"data": np.zeros((2, 3072), np.uint8)}, "has no 'fine_labels'"),
         ({b"data": np.zeros((2, 3000), np.uint8), b"fine_labels": [0, 1]}, r"shape \(2, 3000\)"),
         ({b"data": np.zeros((2, 3072), np.uint8), b"fine_labels": [0, 9]}, "label 9 at index 1"),
     ],
 )
-def test_odd_pickles(
-    python2: Callable[[object], bytes], make_cifar: Made, found: dict[bytes, object], sentence: str
+def test_invalid_pickles_raise(
+    python2: Callable[[object], bytes], make_cifar: Made, found: dict[bytes, object], message: str
 ) -> None:
     root = make_cifar("cifar100", "python")
     (root / "cifar-100-python" / "test").write_bytes(python2(found))
-    with pytest.raises(SteradError, match=sentence):
+    with pytest.raises(SteradError, match=message):
         Cifar100(root=root).load()
 
 
-def test_what_is_missing_is_named(make_cifar: Made, tmp_path: Path) -> None:
+def test_missing_files_raise(make_cifar: Made, tmp_path: Path) -> None:
     with pytest.raises(SteradError, match=r"no cifar10 in.*sterad data get cifar10 --root"):
         Cifar10(root=tmp_path).load()
     with pytest.raises(SteradError, match=r"there is no folder"):
@@ -93,7 +95,7 @@ def test_what_is_missing_is_named(make_cifar: Made, tmp_path: Path) -> None:
         Cifar10(root=tmp_path).load()
 
 
-def test_the_root_of_the_environment(
+def test_root_from_the_environment(
     make_cifar: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("STERAD_DATA", str(make_cifar("cifar10", "binary")))
@@ -120,7 +122,7 @@ def test_defaults_need_no_files(
     assert defaults.scale == pytest.approx(scale)
 
 
-def test_the_real_cifar100(real_data: Callable[[str], Path]) -> None:
+def test_real_cifar100(real_data: Callable[[str], Path]) -> None:
     data = Cifar100(root=real_data("cifar-100-python")).load()
     assert data.train_images.shape == (50_000, 3, 32, 32)
     assert data.test_images.shape == (10_000, 3, 32, 32)
@@ -131,7 +133,7 @@ def test_the_real_cifar100(real_data: Callable[[str], Path]) -> None:
     assert data.class_names[19] == "cattle"
 
 
-def test_the_real_cifar10(real_data: Callable[[str], Path]) -> None:
+def test_real_cifar10(real_data: Callable[[str], Path]) -> None:
     data = Cifar10(root=real_data("cifar-10-batches-bin")).load()
     assert data.train_images.shape == (50_000, 3, 32, 32)
     means = data.train_images.mean(axis=(0, 2, 3)) / 255

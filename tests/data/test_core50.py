@@ -12,7 +12,7 @@ Made = Callable[..., Path]
 TRAIN = [1, 2, 4, 5, 6, 8, 9, 11]
 
 
-def test_the_ni_protocol(make_core50: Made) -> None:
+def test_new_instances_protocol(make_core50: Made) -> None:
     data = Core50(root=make_core50()).load()
     assert data.class_names == ("o1", "o10", "o2"), "labels follow the alphabet"
     assert data.domain_names == tuple(f"s{n}" for n in TRAIN)
@@ -24,7 +24,7 @@ def test_the_ni_protocol(make_core50: Made) -> None:
     assert sorted(set(data.test_images[:, 0, 0, 0].tolist())) == [3, 7, 10]
 
 
-def test_few_images_come_from_every_session(make_core50: Made) -> None:
+def test_few_images_per_class_come_from_every_session(make_core50: Made) -> None:
     data = Core50(
         root=make_core50(), classes=2, per_class=8, test_per_class=3, image_size=32
     ).load()
@@ -34,21 +34,21 @@ def test_few_images_come_from_every_session(make_core50: Made) -> None:
     assert np.bincount(data.test_labels).tolist() == [3, 3]
 
 
-def test_a_missing_session(make_core50: Made) -> None:
+def test_missing_session_raises(make_core50: Made) -> None:
     root = make_core50()
     shutil.rmtree(root / "core50_128x128" / "s6")
     with pytest.raises(SteradError, match="lacks s6"):
         Core50(root=root).load()
 
 
-def test_an_object_that_one_session_has_not(make_core50: Made) -> None:
+def test_object_missing_in_one_session_raises(make_core50: Made) -> None:
     root = make_core50()
     shutil.rmtree(root / "core50_128x128" / "s7" / "o2")
     with pytest.raises(SteradError, match="'o2' is in only one of the sessions s1 and s7"):
         Core50(root=root).load()
 
 
-def test_an_empty_object(make_core50: Made) -> None:
+def test_object_without_images_raises(make_core50: Made) -> None:
     root = make_core50()
     for file in (root / "core50_128x128" / "s3" / "o10").iterdir():
         file.unlink()
@@ -57,7 +57,7 @@ def test_an_empty_object(make_core50: Made) -> None:
 
 
 def test_defaults() -> None:
-    # Fifty classes do not make eight equal tasks; the sessions are domains, not tasks of classes.
+    # Fifty classes cannot make eight equal tasks; sessions are domains, not tasks.
     assert DATASETS["core"]().defaults().tasks == 5
     assert Core50().defaults().scale == pytest.approx(1500)
     assert Core50(per_class=160).defaults().scale == pytest.approx(1500 * 8000 / 119_894)

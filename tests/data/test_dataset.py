@@ -23,30 +23,30 @@ def parts(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def test_a_dataset_says_its_classes_and_shape() -> None:
+def test_classes_and_input_shape() -> None:
     data = Dataset(**parts())
     assert (data.classes, data.input_shape) == (3, (3, 8, 8))
 
 
-def test_images_may_have_domains() -> None:
+def test_domains() -> None:
     data = Dataset(**parts(domains=np.array([1, 0, 1, 0]), domain_names=("indoors", "outdoors")))
     assert data.domain_names == ("indoors", "outdoors")
     assert Dataset(**parts()).domains is None
 
 
-def test_feature_vectors_are_a_dataset_too() -> None:
+def test_feature_vectors() -> None:
     vectors = np.zeros((4, 5), dtype=np.float32)
     assert Dataset(**parts(train_images=vectors, test_images=vectors[:2])).input_shape == (5,)
 
 
-def test_a_dataset_is_frozen() -> None:
+def test_dataset_is_frozen() -> None:
     data = Dataset(**parts())
     with pytest.raises(dataclasses.FrozenInstanceError):
         data.name = "other"  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("changes", "message"),
     [
         ({"class_names": ()}, "has no classes"),
         ({"train_labels": np.array([0, 1, 3, -1])}, "train labels contain 3 at index 2.*0 to 2"),
@@ -76,8 +76,8 @@ def test_a_dataset_is_frozen() -> None:
         ),
     ],
 )
-def test_bad_parts_get_a_sentence(changes: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(SteradError, match=sentence):
+def test_invalid_arguments_raise(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(SteradError, match=message):
         Dataset(**parts(**changes))
 
 
@@ -97,7 +97,7 @@ def test_from_arrays_takes_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "sentence"),
+    ("labels", "message"),
     [
         ([0, 1000], "label 1000 implies more classes than there are images, 4"),
         ([0, -1], "train labels contain -1 at index 1"),
@@ -107,12 +107,12 @@ def test_from_arrays_takes_names() -> None:
         ([[0], [1]], re.escape("shape (2, 1)")),
     ],
 )
-def test_from_arrays_refuses_odd_labels(labels: list[Any], sentence: str) -> None:
+def test_from_arrays_raises_for_invalid_labels(labels: list[Any], message: str) -> None:
     images = np.zeros((2, 8, 8), np.uint8)
-    with pytest.raises(SteradError, match=sentence):
+    with pytest.raises(SteradError, match=message):
         Dataset.from_arrays(images, labels, images, [0, 1])
 
 
-def test_from_arrays_refuses_nothing_at_all() -> None:
+def test_from_arrays_raises_for_empty_arrays() -> None:
     with pytest.raises(SteradError, match="empty"):
         Dataset.from_arrays(np.zeros((0, 8, 8)), [], np.zeros((0, 8, 8)), [])

@@ -42,7 +42,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
 def publish(
     monkeypatch: pytest.MonkeyPatch, name: str, web: tuple[Path, str], counts: tuple[int, ...]
 ) -> None:
-    """Let the catalogue point at the files in the folder that is served."""
+    """Replace the URLs of the sources by those of the local server."""
     folder, address = web
     choices = tuple(
         tuple(
@@ -75,9 +75,7 @@ def cifar_web(
     return web
 
 
-def test_an_archive_is_fetched_unpacked_and_read(
-    cifar_web: tuple[Path, str], tmp_path: Path
-) -> None:
+def test_get_downloads_and_unpacks_an_archive(cifar_web: tuple[Path, str], tmp_path: Path) -> None:
     root = tmp_path / "DATA"
     assert get("cifar100", root, QUICK).startswith("cifar100 is complete: 4 classes, 4 training")
     assert len(Cifar100(root=root).load().train_labels) == 4
@@ -89,7 +87,7 @@ def test_an_archive_is_fetched_unpacked_and_read(
     ]
 
 
-def test_without_a_network_the_file_can_be_put_there(
+def test_get_uses_an_existing_archive_without_a_network(
     cifar_web: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = cifar_web[0] / "cifar-100-python.tar.gz"
@@ -105,7 +103,7 @@ def test_without_a_network_the_file_can_be_put_there(
     assert "cifar100 is complete" in get("cifar100", tmp_path, QUICK)
 
 
-def test_four_files_are_fetched_to_their_folder(
+def test_get_downloads_four_files(
     make_idx: Made, web: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = make_idx("made", packed=True) / "made"
@@ -121,10 +119,10 @@ def test_four_files_are_fetched_to_their_folder(
         Kmnist(root=tmp_path).load()
     (web[0] / "away").rename(missing)
     assert "kmnist is complete" in get("kmnist", tmp_path, QUICK)
-    assert check("kmnist", tmp_path, bytes_too=True).whole
+    assert check("kmnist", tmp_path, checksums=True).is_complete
 
 
-def test_what_is_there_in_part_is_never_overwritten(
+def test_get_never_overwrites_an_incomplete_folder(
     cifar_web: tuple[Path, str], tmp_path: Path
 ) -> None:
     (tmp_path / "cifar-100-python").mkdir()
@@ -135,7 +133,9 @@ def test_what_is_there_in_part_is_never_overwritten(
     assert (tmp_path / "cifar-100-python" / "train").read_text() == "mine"
 
 
-def test_two_at_once(cifar_web: tuple[Path, str], tmp_path: Path) -> None:
+def test_second_download_at_the_same_time_raises(
+    cifar_web: tuple[Path, str], tmp_path: Path
+) -> None:
     (tmp_path / ".sterad").mkdir()
     with open(tmp_path / ".sterad" / "get-cifar100.lock", "ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -144,7 +144,7 @@ def test_two_at_once(cifar_web: tuple[Path, str], tmp_path: Path) -> None:
     assert "complete" in get("cifar100", tmp_path, QUICK)
 
 
-def test_an_unwritable_root_and_an_unknown_name(tmp_path: Path) -> None:
+def test_unwritable_root_and_unknown_name_raise(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SteradError, match="cannot write to"):
         get("mnist", tmp_path / "file", QUICK)
@@ -152,19 +152,19 @@ def test_an_unwritable_root_and_an_unknown_name(tmp_path: Path) -> None:
         get("digits", tmp_path, QUICK)
 
 
-def test_nothing_part_and_damage(make_cifar: Made, tmp_path: Path) -> None:
+def test_check_of_missing_incomplete_and_damaged_files(make_cifar: Made, tmp_path: Path) -> None:
     found = check("cifar100", tmp_path)
-    assert not found.there
-    assert "sterad data get cifar100" in found.sentence
+    assert not found.is_readable
+    assert "sterad data get cifar100" in found.message
     found = check("cifar100", make_cifar("cifar100", "python"))
-    assert found.there
-    assert not found.whole
-    assert "incomplete: 4 classes, 4 training and 2 test images, of 100, 50,000" in found.sentence
+    assert found.is_readable
+    assert not found.is_complete
+    assert "incomplete: 4 classes, 4 training and 2 test images, of 100, 50,000" in found.message
     (tmp_path / "cifar-100-python" / "meta").unlink()
-    assert "lacks meta" in check("cifar100", tmp_path).sentence
+    assert "lacks meta" in check("cifar100", tmp_path).message
 
 
-def test_there_is_nothing_to_check_of_your_own(tmp_path: Path) -> None:
+def test_check_of_user_files_raises(tmp_path: Path) -> None:
     for name in ("digits", "folder"):
         with pytest.raises(SteradError, match="has no official files to check"):
             check(name, tmp_path)
@@ -179,14 +179,16 @@ def test_there_is_nothing_to_check_of_your_own(tmp_path: Path) -> None:
         ("fashion-mnist", "fashion-mnist"),
     ],
 )
-def test_the_real_files_have_the_official_checksums(
+def test_real_files_have_the_official_checksums(
     real_data: Callable[[str], Path], name: str, folder: str
 ) -> None:
-    found = check(name, real_data(folder), bytes_too=True)
-    assert found.whole, found.sentence
+    found = check(name, real_data(folder), checksums=True)
+    assert found.is_complete, found.message
 
 
-def test_a_changed_byte_of_the_real_files(real_data: Callable[[str], Path], tmp_path: Path) -> None:
+def test_changed_byte_is_detected_by_the_checksum(
+    real_data: Callable[[str], Path], tmp_path: Path
+) -> None:
     source = real_data("mnist") / "mnist"
     (tmp_path / "mnist").mkdir()
     for file in source.iterdir():
@@ -195,7 +197,7 @@ def test_a_changed_byte_of_the_real_files(real_data: Callable[[str], Path], tmp_
     content = bytearray(labels.read_bytes())
     content[-1] ^= 1
     labels.write_bytes(content)
-    found = check("mnist", tmp_path, bytes_too=True)
-    assert found.there
-    assert not found.whole
-    assert "t10k-labels-idx1-ubyte' is not the official one" in found.sentence
+    found = check("mnist", tmp_path, checksums=True)
+    assert found.is_readable
+    assert not found.is_complete
+    assert "t10k-labels-idx1-ubyte' is not the official one" in found.message

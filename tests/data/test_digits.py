@@ -7,7 +7,7 @@ from sterad.data import Digits
 from sterad.data.digits import is_every_fifth
 
 
-def test_the_embedded_file_is_scikit_learns_copy() -> None:
+def test_images_equal_those_of_scikit_learn() -> None:
     datasets = pytest.importorskip("sklearn.datasets")
     original = datasets.load_digits()
     with files("sterad.data").joinpath("digits.npz").open("rb") as file:
@@ -16,7 +16,7 @@ def test_the_embedded_file_is_scikit_learns_copy() -> None:
         np.testing.assert_array_equal(stored["labels"], original.target)
 
 
-def test_the_file_is_small_and_carries_its_attribution() -> None:
+def test_file_is_small_and_contains_its_attribution() -> None:
     source = files("sterad.data")
     assert len(source.joinpath("digits.npz").read_bytes()) < 60_000
     with source.joinpath("digits.npz").open("rb") as file:
@@ -26,7 +26,7 @@ def test_the_file_is_small_and_carries_its_attribution() -> None:
         assert word in source.joinpath("NOTICE.md").read_text()
 
 
-def test_the_split_is_fixed_and_fair() -> None:
+def test_split_is_fixed_and_balanced() -> None:
     data = Digits().load()
     train, test = np.bincount(data.train_labels), np.bincount(data.test_labels)
     assert (train.sum(), test.sum()) == (1442, 355)
@@ -36,7 +36,7 @@ def test_the_split_is_fixed_and_fair() -> None:
     assert data.train_images.max() == 255
 
 
-def test_every_fifth_agrees_with_counting() -> None:
+def test_is_every_fifth_agrees_with_counting() -> None:
     labels = np.random.default_rng(0).integers(0, 4, 200)
     count = dict.fromkeys(range(4), 0)
     for label, marked in zip(labels.tolist(), is_every_fifth(labels), strict=True):

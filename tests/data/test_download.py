@@ -19,7 +19,7 @@ QUICK = RetryPolicy(stall_seconds=0.3, tries=2, pause_seconds=0.0)
 
 
 class Server(ThreadingHTTPServer):
-    """Serves CONTENT, with the faults that `plan` lists, one a request."""
+    """Serves CONTENT with the faults in `plan`, one per request."""
 
     daemon_threads = True
     plan: list[str]
@@ -93,13 +93,13 @@ def names(tmp_path: Path) -> list[str]:
     return sorted(one.name for one in (tmp_path / "deep").iterdir())
 
 
-def test_a_file_arrives(fetch: Callable[..., Path], tmp_path: Path) -> None:
+def test_download_of_a_file(fetch: Callable[..., Path], tmp_path: Path) -> None:
     assert fetch().read_bytes() == CONTENT
     assert names(tmp_path) == ["file.gz"]
 
 
 @pytest.mark.parametrize("fault", ["ends early", "stalls"])
-def test_a_broken_transfer_is_continued(
+def test_interrupted_transfer_is_continued(
     fetch: Callable[..., Path], server: Server, tmp_path: Path, fault: str
 ) -> None:
     assert fetch(fault, fault).read_bytes() == CONTENT
@@ -107,7 +107,7 @@ def test_a_broken_transfer_is_continued(
     assert names(tmp_path) == ["file.gz"]
 
 
-def test_the_next_command_continues(
+def test_next_download_continues_the_partial_file(
     fetch: Callable[..., Path], server: Server, tmp_path: Path
 ) -> None:
     with pytest.raises(SteradError, match=r"the server returned 503.*the received part is kept"):
@@ -117,12 +117,12 @@ def test_the_next_command_continues(
     assert server.seen == ["bytes=100000-"]
 
 
-def test_a_server_that_ignores_range(fetch: Callable[..., Path], tmp_path: Path) -> None:
+def test_server_without_range_support(fetch: Callable[..., Path], tmp_path: Path) -> None:
     assert fetch("ends early", "ignores range").read_bytes() == CONTENT
     assert names(tmp_path) == ["file.gz"]
 
 
-def test_a_range_that_was_not_asked_for(fetch: Callable[..., Path], tmp_path: Path) -> None:
+def test_wrong_range_raises(fetch: Callable[..., Path], tmp_path: Path) -> None:
     with pytest.raises(
         SteradError, match="sends byte 99999 in response to a request for byte 100000"
     ):
@@ -130,13 +130,15 @@ def test_a_range_that_was_not_asked_for(fetch: Callable[..., Path], tmp_path: Pa
     assert fetch().read_bytes() == CONTENT
 
 
-def test_a_leftover_that_is_too_long(fetch: Callable[..., Path], tmp_path: Path) -> None:
+def test_partial_file_that_is_too_long_is_replaced(
+    fetch: Callable[..., Path], tmp_path: Path
+) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "file.gz.part").write_bytes(bytes(400_000))
     assert fetch().read_bytes() == CONTENT
 
 
-def test_a_leftover_that_is_whole_needs_no_server(
+def test_complete_partial_file_needs_no_server(
     fetch: Callable[..., Path], server: Server, tmp_path: Path
 ) -> None:
     (tmp_path / "deep").mkdir()
@@ -145,7 +147,7 @@ def test_a_leftover_that_is_whole_needs_no_server(
     assert server.seen == []
 
 
-def test_a_leftover_of_another_file(fetch: Callable[..., Path], tmp_path: Path) -> None:
+def test_partial_file_of_another_file_raises(fetch: Callable[..., Path], tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "file.gz.part").write_bytes(bytes(1000))
     with pytest.raises(SteradError, match="the checksum is"):
@@ -155,7 +157,7 @@ def test_a_leftover_of_another_file(fetch: Callable[..., Path], tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("fault", "sentence"),
+    ("fault", "message"),
     [
         ("corrupt", f"the checksum is .* and must be {MD5}"),
         ("longer", "the file has 300,004 bytes and must have 300,000"),
@@ -165,31 +167,29 @@ def test_a_leftover_of_another_file(fetch: Callable[..., Path], tmp_path: Path) 
         ("to ftp://127.0.0.1/x", "which is not http or https"),
     ],
 )
-def test_another_file_is_refused_and_a_second_try_finishes(
-    fetch: Callable[..., Path], tmp_path: Path, fault: str, sentence: str
+def test_wrong_file_raises_and_a_second_download_succeeds(
+    fetch: Callable[..., Path], tmp_path: Path, fault: str, message: str
 ) -> None:
-    with pytest.raises(SteradError, match=sentence) as caught:
+    with pytest.raises(SteradError, match=message) as caught:
         fetch(fault)
     assert "put file.gz (300,000 bytes, md5" in str(caught.value)
     assert names(tmp_path) == []
     assert fetch().read_bytes() == CONTENT
 
 
-def test_redirects_on_the_web_are_followed(fetch: Callable[..., Path], server: Server) -> None:
+def test_http_redirects_are_followed(fetch: Callable[..., Path], server: Server) -> None:
     there = f"to http://127.0.0.1:{server.server_address[1]}/other"
     assert fetch(there).read_bytes() == CONTENT
     with pytest.raises(SteradError, match="redirect"):
         fetch(*[there] * 30, md5="0" * 32)
 
 
-def test_without_a_checksum_the_stated_length_counts(
-    fetch: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_length_is_checked_without_a_checksum(fetch: Callable[..., Path], tmp_path: Path) -> None:
     assert fetch("ends early", size=123, md5=None).read_bytes() == CONTENT
     assert fetch("no length").read_bytes() == CONTENT
 
 
-def test_no_network(tmp_path: Path) -> None:
+def test_unreachable_server_raises(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -202,7 +202,7 @@ def test_no_network(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_unwritable_place(tmp_path: Path, server: Server) -> None:
+def test_unwritable_folder_raises(tmp_path: Path, server: Server) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SteradError, match="cannot write"):
         download("http://127.0.0.1:1/x", tmp_path / "file" / "x", 9, None, QUICK)

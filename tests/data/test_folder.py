@@ -12,7 +12,7 @@ from sterad.errors import SteradError
 Made = Callable[..., Path]
 
 
-def test_train_and_test(make_folder: Made) -> None:
+def test_train_and_test_folders(make_folder: Made) -> None:
     data = Folder(root=make_folder(("train", "val")), folder="pets").load()
     assert data.train_images.shape == (10, 3, 8, 8)
     assert data.train_images[:, 0, 0, 0].tolist() == [0, 1, 2, 3, 4, 50, 51, 52, 53, 54]
@@ -22,7 +22,7 @@ def test_train_and_test(make_folder: Made) -> None:
     assert Folder(folder="pets", flip=True).allows_flip()
 
 
-def test_a_split_from_a_seed(make_folder: Made) -> None:
+def test_random_split_depends_on_the_seed(make_folder: Made) -> None:
     root = make_folder(count=20)
 
     def test_pixels(**changes: Any) -> list[int]:
@@ -39,7 +39,9 @@ def test_a_split_from_a_seed(make_folder: Made) -> None:
     assert len(test_pixels(test_share=0.001)) == 2
 
 
-def test_gray_and_any_size(save_image: Callable[..., None], make_folder: Made) -> None:
+def test_conversion_to_gray_and_to_a_size(
+    save_image: Callable[..., None], make_folder: Made
+) -> None:
     root = make_folder(size=(12, 8))
     with pytest.raises(SteradError, match=r"has 12x8 pixels and is not square: give image_size"):
         Folder(root=root, folder="pets").load()
@@ -50,7 +52,7 @@ def test_gray_and_any_size(save_image: Callable[..., None], make_folder: Made) -
         Folder(root=root, folder="pets", image_size=33).load()
 
 
-def test_the_largest_centered_square_is_taken(
+def test_images_are_cropped_to_the_center_square(
     save_image: Callable[..., None], make_folder: Made
 ) -> None:
     root = make_folder()
@@ -63,7 +65,9 @@ def test_the_largest_centered_square_is_taken(
     assert Folder(root=root, folder="pets", image_size=4).load().train_images.min() == 200
 
 
-def test_sizes_that_differ(save_image: Callable[..., None], make_folder: Made) -> None:
+def test_images_of_different_sizes_raise(
+    save_image: Callable[..., None], make_folder: Made
+) -> None:
     root = make_folder(("train", "test"))
     save_image(root / "pets" / "train" / "bee" / "3.png", np.zeros((9, 9, 3), np.uint8))
     with pytest.raises(
@@ -72,19 +76,19 @@ def test_sizes_that_differ(save_image: Callable[..., None], make_folder: Made) -
         Folder(root=root, folder="pets").load()
 
 
-def test_one_class(make_folder: Made) -> None:
+def test_single_class_raises(make_folder: Made) -> None:
     with pytest.raises(SteradError, match=r"has 1 class \(ant\): give two or more"):
         Folder(root=make_folder(classes=("ant",)), folder="pets").load()
 
 
-def test_an_image_that_does_not_decode(make_folder: Made) -> None:
+def test_damaged_image_raises(make_folder: Made) -> None:
     root = make_folder(("train", "test"))
     (root / "pets" / "train" / "bee" / "2.png").write_bytes(b"\x89PNG\r\n\x1a\nbroken")
     remedy = r"\. Replace or remove them$"
     one = rf"^1 of 20 images cannot be decoded: '[^']*train/bee/2\.png' \(.*\){remedy}"
     with pytest.raises(SteradError, match=one):
         Folder(root=root, folder="pets").load()
-    # The first image says how large all are, and the tests lie in another split: all are named.
+    # The first image determines the size; damaged images of both splits are listed.
     (root / "pets" / "train" / "ant" / "0.png").write_bytes(b"")
     (root / "pets" / "test" / "bee" / "1.png").write_bytes(b"no image")
     files = r" \(.*\); ".join(rf"'[^']*{one}\.png'" for one in ("ant/0", "bee/2", "test/bee/1"))
@@ -94,14 +98,14 @@ def test_an_image_that_does_not_decode(make_folder: Made) -> None:
         Folder(root=root, folder="pets").load()
 
 
-def test_too_many_bits(save_image: Callable[..., None], make_folder: Made) -> None:
+def test_sixteen_bit_image_raises(save_image: Callable[..., None], make_folder: Made) -> None:
     root = make_folder(("train", "test"))
     save_image(root / "pets" / "train" / "ant" / "1.png", np.full((8, 8), 40_000, np.uint16))
     with pytest.raises(SteradError, match=r"more than 8 bits per channel"):
         Folder(root=root, folder="pets").load()
 
 
-def test_bombs_are_refused_before_they_are_decoded(
+def test_huge_image_raises_before_decoding(
     make_folder: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sterad.data.image_files.MAX_PIXELS", 50)
@@ -109,7 +113,7 @@ def test_bombs_are_refused_before_they_are_decoded(
         Folder(root=make_folder(), folder="pets").load()
 
 
-def test_folders_that_do_not_fit(
+def test_invalid_folders_raise(
     save_image: Callable[..., None], make_folder: Made, tmp_path: Path
 ) -> None:
     root = make_folder(("train", "test"))
@@ -130,8 +134,8 @@ def test_folders_that_do_not_fit(
     ):
         Folder(root=root, folder="pets/train/ant/0.png").load()
     for share in (0.0, 1.0):
-        told = rf"^test_share {share} is out of range: give a number in \(0, 1\)$"
-        with pytest.raises(SteradError, match=told):
+        message = rf"^test_share {share} is out of range: give a number in \(0, 1\)$"
+        with pytest.raises(SteradError, match=message):
             Folder(test_share=share)
     with pytest.raises(
         SteradError, match=r"^split_seed -1 is out of range: give an integer from 0"
@@ -141,19 +145,17 @@ def test_folders_that_do_not_fit(
         Folder(channels=2)  # type: ignore[arg-type]
 
 
-def test_a_class_with_one_image_cannot_be_split(make_folder: Made) -> None:
+def test_class_with_one_image_raises(make_folder: Made) -> None:
     with pytest.raises(SteradError, match=r"'ant' has one image"):
         Folder(root=make_folder(count=1), folder="pets").load()
 
 
-def test_defaults_are_counted(make_folder: Made) -> None:
+def test_defaults_from_counts(make_folder: Made) -> None:
     defaults = Folder(root=make_folder(("train", "test"), count=10), folder="pets").defaults()
     assert (defaults.tasks, defaults.scale) == (2, 1.5)
 
 
-def test_from_the_second_time_on_the_cache_knows_the_counts(
-    make_folder: Made, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_counts_are_read_from_the_cache(make_folder: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     described = Folder(root=make_folder(count=10), folder="pets", per_class=6)
     before = described.defaults()
     described.load()
@@ -161,7 +163,9 @@ def test_from_the_second_time_on_the_cache_knows_the_counts(
     assert described.defaults() == before
 
 
-def test_a_new_image_is_noticed(save_image: Callable[..., None], make_folder: Made) -> None:
+def test_new_image_invalidates_the_cache(
+    save_image: Callable[..., None], make_folder: Made
+) -> None:
     root = make_folder(("train", "test"))
     described = Folder(root=root, folder="pets")
     assert len(described.load().train_labels) == 10

@@ -25,7 +25,9 @@ Made = Callable[..., Path]
         ("kmnist", "."),
     ],
 )
-def test_every_spelling(make_idx: Made, name: str, folder: str, packed: bool, dotted: bool) -> None:
+def test_every_accepted_file_name(
+    make_idx: Made, name: str, folder: str, packed: bool, dotted: bool
+) -> None:
     if folder == ".":
         root = make_idx("here", packed, dotted) / "here"
     else:
@@ -38,7 +40,7 @@ def test_every_spelling(make_idx: Made, name: str, folder: str, packed: bool, do
     assert data.flip is (name == "fmnist")
 
 
-def test_where_debian_puts_fashion_mnist(
+def test_debian_folder_of_fashion_mnist(
     make_idx: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = make_idx("usr/share", packed=True) / "usr" / "share"
@@ -48,7 +50,7 @@ def test_where_debian_puts_fashion_mnist(
     assert not (tmp_path / "nowhere").exists(), "the cache lies with the user"
 
 
-def test_a_label_file_of_another_length(make_idx: Made) -> None:
+def test_wrong_number_of_labels_raises(make_idx: Made) -> None:
     root = make_idx("kmnist")
     labels = root / "kmnist" / "train-labels-idx1-ubyte"
     labels.write_bytes(struct.pack(">HBBI", 0, 8, 1, 19) + bytes(19))
@@ -57,7 +59,7 @@ def test_a_label_file_of_another_length(make_idx: Made) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    ("content", "message"),
     [
         (b"", "is truncated or cannot be read"),
         (b"\x00\x00\x08", "is truncated or cannot be read"),
@@ -69,14 +71,14 @@ def test_a_label_file_of_another_length(make_idx: Made) -> None:
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
-def test_odd_files(tmp_path: Path, content: bytes, sentence: str, packed: bool) -> None:
+def test_invalid_files_raise(tmp_path: Path, content: bytes, message: str, packed: bool) -> None:
     file = tmp_path / ("x.gz" if packed else "x")
     file.write_bytes(gzip.compress(content) if packed else content)
-    with pytest.raises(SteradError, match=sentence):
+    with pytest.raises(SteradError, match=message):
         read_idx(file)
 
 
-def test_a_cut_gzip(make_idx: Made) -> None:
+def test_truncated_gzip_raises(make_idx: Made) -> None:
     file = make_idx("mnist", packed=True) / "mnist" / "t10k-images-idx3-ubyte.gz"
     file.write_bytes(file.read_bytes()[:-200])
     with pytest.raises(
@@ -85,7 +87,7 @@ def test_a_cut_gzip(make_idx: Made) -> None:
         Mnist(root=file.parents[1]).load()
 
 
-def test_the_real_mnist(real_data: Callable[[str], Path]) -> None:
+def test_real_mnist(real_data: Callable[[str], Path]) -> None:
     data = Mnist(root=real_data("mnist")).load()
     assert data.train_images.shape == (60_000, 1, 28, 28)
     assert data.test_images.shape == (10_000, 1, 28, 28)
@@ -94,7 +96,7 @@ def test_the_real_mnist(real_data: Callable[[str], Path]) -> None:
     assert data.train_images.mean() / 255 == pytest.approx(0.1307, abs=5e-5)
 
 
-def test_the_real_fashion_mnist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_real_fashion_mnist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     debian = Path("/usr/share/datasets/fashion-mnist")
     if not debian.is_dir():
         pytest.skip("the Debian package dataset-fashion-mnist is not installed")

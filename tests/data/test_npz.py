@@ -31,7 +31,7 @@ def test_images_floats_and_names(tmp_path: Path) -> None:
     assert Npz(root=root, npz_file="mine.npz").defaults().scale == pytest.approx(0.15 * 8 / 4)
 
 
-def test_the_names_of_keras_and_a_full_path(tmp_path: Path) -> None:
+def test_keras_array_names_and_full_path(tmp_path: Path) -> None:
     file = tmp_path / "k.npz"
     np.savez(file, x_train=IMAGES, y_train=LABELS, x_test=IMAGES, y_test=LABELS)
     data = Npz(root=tmp_path / "elsewhere", npz_file=str(file), classes=2, per_class=1).load()
@@ -47,7 +47,7 @@ def test_feature_vectors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("changes", "message"),
     [
         ({"test_labels": None}, "has no array 'test_labels', only"),
         ({"train_labels": LABELS[:7]}, "mine.npz': there are 7 train labels for 8 images"),
@@ -55,12 +55,12 @@ def test_feature_vectors(tmp_path: Path) -> None:
         ({"train_images": IMAGES.astype(int)}, "give uint8"),
     ],
 )
-def test_odd_arrays(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(SteradError, match=sentence):
+def test_invalid_arrays_raise(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(SteradError, match=message):
         Npz(root=saved(tmp_path, **changes), npz_file="mine.npz").load()
 
 
-def test_odd_files(tmp_path: Path) -> None:
+def test_invalid_files_raise(tmp_path: Path) -> None:
     with pytest.raises(SteradError, match="the dataset npz needs --npz-file: give its path"):
         Npz(root=tmp_path).load()
     missing = r"there is no '.*/nowhere\.npz' or 'nowhere\.npz': correct --npz-file or --root"

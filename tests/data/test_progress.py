@@ -6,7 +6,7 @@ from sterad.data import progress as module
 from sterad.data.progress import progress
 
 
-def test_lines_where_there_is_no_terminal(
+def test_lines_without_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with progress("quick", 10, "images") as advance:
@@ -21,7 +21,7 @@ def test_lines_where_there_is_no_terminal(
 
 
 @pytest.mark.parametrize("unit", ["bytes", "images"])
-def test_a_bar_on_a_terminal(
+def test_bar_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, unit: str
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

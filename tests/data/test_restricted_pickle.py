@@ -30,7 +30,7 @@ def test_arrays_of_every_protocol(tmp_path: Path, protocol: int, dtype: str, ord
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_plain_things_and_containers(tmp_path: Path, protocol: int) -> None:
+def test_builtin_types_and_containers(tmp_path: Path, protocol: int) -> None:
     plain: dict[str, Any] = {
         "text": "größe",
         "bytes": b"\x00\xff",
@@ -43,7 +43,7 @@ def test_plain_things_and_containers(tmp_path: Path, protocol: int) -> None:
 
 
 class Reduced:
-    """Unpickles to a call of anything."""
+    """An object whose unpickling calls a function."""
 
     def __init__(self, call: Any, *arguments: Any) -> None:
         self.parts = (call, arguments)
@@ -64,7 +64,7 @@ class Reduced:
         (bytearray, (10,), r"(__builtin__|builtins)\.bytearray"),
     ],
 )
-def test_a_foreign_type_is_named_and_never_called(
+def test_other_functions_raise_and_are_never_called(
     tmp_path: Path, protocol: int, call: Any, arguments: Any, named: str
 ) -> None:
     marker = tmp_path / "marker"
@@ -75,7 +75,7 @@ def test_a_foreign_type_is_named_and_never_called(
     assert not marker.exists()
 
 
-def test_objects_in_arrays_are_refused(tmp_path: Path) -> None:
+def test_object_arrays_raise(tmp_path: Path) -> None:
     array = np.array([{}, []], dtype=object)
     with pytest.raises(SteradError, match="contains an array of object"):
         read_pickle(written(tmp_path, pickle.dumps({"data": array}, protocol=2)))
@@ -88,7 +88,7 @@ UINT8 = (
 HANDMADE = {
     "a dotted name": (b"\x80\x04\x8c\x05numpy\x8c\x0edtype.__init__\x93.", "numpy.dtype.__init__"),
     "code by its module": (b"\x80\x02ccodecs\nencode\n.", "codecs.encode"),
-    "an odd encoding": (
+    "another encoding": (
         b"\x80\x02c_codecs\nencode\n(X\x01\x00\x00\x00aX\x03\x00\x00\x00hextR.",
         "hex",
     ),
@@ -119,13 +119,13 @@ HANDMADE = {
 
 
 @pytest.mark.parametrize("name", HANDMADE)
-def test_handmade_pickles_are_refused(tmp_path: Path, name: str) -> None:
-    content, said = HANDMADE[name]
-    pickletools.dis(content, io.StringIO())  # it is a pickle at all
+def test_malicious_pickles_raise(tmp_path: Path, name: str) -> None:
+    content, message = HANDMADE[name]
+    pickletools.dis(content, io.StringIO())  # raises if it is not a pickle
     calls = dict(ALLOWED)
     with pytest.raises(SteradError, match="only numpy arrays") as caught:
         read_pickle(written(tmp_path, content))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert calls == ALLOWED
 
 
@@ -141,12 +141,12 @@ def test_handmade_pickles_are_refused(tmp_path: Path, name: str) -> None:
         b"\x80\x02X\xff\xff\xff\x7fa.",  # a string longer than the file
     ],
 )
-def test_damage_gets_a_sentence(tmp_path: Path, content: bytes) -> None:
+def test_damaged_pickles_raise(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(SteradError, match=r"batch' (is damaged or truncated|contains)"):
         read_pickle(written(tmp_path, content))
 
 
-def test_other_things_than_a_dictionary(tmp_path: Path) -> None:
+def test_other_types_than_a_dictionary_raise(tmp_path: Path) -> None:
     with pytest.raises(SteradError, match="contains a list instead of a dictionary"):
         read_pickle(written(tmp_path, pickle.dumps([1])))
     with pytest.raises(SteradError, match="No such file"):

@@ -1,32 +1,38 @@
 import re
+from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 from sterad.data import DATASETS, Cifar10, Cifar100
-from sterad.data.sources import SOURCES
+from sterad.data.sources import SOURCES, Layout, data_root, find_layout
 from sterad.data.stored import StoredDataset
+from sterad.errors import SteradError
+
+LAYOUT = Layout("cifar-100-python", (("train", "train.gz"), ("test",)))
 
 
-def test_every_source_is_a_dataset_and_complete() -> None:
+def test_every_source_is_a_dataset_with_complete_fields() -> None:
     for name, source in SOURCES.items():
         described = DATASETS[name]
         assert issubclass(described, StoredDataset)
         assert described.name == name
         assert source.license
         assert source.page.startswith("http")
-        for remote in (one for choice in source.choices for one in choice):
+        for remote in (remote for choice in source.choices for remote in choice):
             assert urlsplit(remote.url).scheme in ("http", "https")
             assert remote.md5 is None or re.fullmatch("[0-9a-f]{32}", remote.md5)
             assert remote.size > 1000
         assert all(re.fullmatch("[0-9a-f]{32}", md5) for md5 in source.md5.values())
 
 
-def test_every_file_that_the_first_choice_of_cifar_unpacks_to_has_a_checksum() -> None:
+def test_every_unpacked_cifar_file_has_a_checksum() -> None:
     for described in (Cifar10, Cifar100):
         python, known = described.python, SOURCES[described.name].md5
         assert {f"{python.folder}/{file}" for (file,) in python.files} <= set(known)
 
 
-def test_the_aliases_of_the_field() -> None:
+def test_aliases_of_other_libraries() -> None:
     aliases = {
         "seq-cifar10": "cifar10",
         "split_cifar100": "cifar100",
@@ -37,3 +43,31 @@ def test_the_aliases_of_the_field() -> None:
         "fmnist": "fashion-mnist",
     }
     assert {alias: DATASETS.resolve(alias) for alias in aliases} == aliases
+
+
+def test_folders_and_accepted_names(tmp_path: Path) -> None:
+    home = tmp_path / "cifar-100-python"
+    home.mkdir()
+    for name in ("train.gz", "test"):
+        (home / name).touch()
+    for root in (tmp_path, home):
+        found, layout = find_layout("cifar100", root, (LAYOUT,))
+        assert layout.paths(found) == [home / "train.gz", home / "test"]
+    assert find_layout("cifar100", tmp_path / "no", (LAYOUT,), (home,))[0] == home
+    (home / "test").unlink()
+    for root in (tmp_path, home):
+        with pytest.raises(SteradError, match=r"cifar-100-python' lacks test: move that folder"):
+            find_layout("cifar100", root, (LAYOUT,))
+
+
+def test_unrelated_train_folder_is_not_an_incomplete_dataset(tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    with pytest.raises(SteradError, match="there is no cifar100 in"):
+        find_layout("cifar100", tmp_path, (LAYOUT,))
+
+
+def test_default_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert data_root(None) == Path("data")
+    monkeypatch.setenv("STERAD_DATA", "elsewhere")
+    assert data_root(None) == Path("elsewhere")
+    assert data_root(Path("given")) == Path("given")

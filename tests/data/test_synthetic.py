@@ -23,25 +23,25 @@ def test_shapes_follow_the_fields() -> None:
     assert not data.flip
 
 
-def test_images_depend_on_the_data_seed_alone() -> None:
+def test_images_depend_on_the_data_seed_only() -> None:
     first, again, other = (Synthetic(data_seed=seed).load() for seed in (3, 3, 4))
     np.testing.assert_array_equal(first.train_images, again.train_images)
     np.testing.assert_array_equal(first.test_images, again.test_images)
     assert (first.train_images != other.train_images).mean() > 0.5
 
 
-def test_classes_can_be_learned_but_not_at_a_glance() -> None:
+def test_classes_are_separable_but_not_trivially() -> None:
     assert 0.8 < nearest_mean_accuracy(Synthetic().load()) < 0.99
     assert nearest_mean_accuracy(Synthetic(noise=0.0).load()) == 1.0
     assert nearest_mean_accuracy(Synthetic(noise=2.0).load()) < 0.4
 
 
-def test_a_prototype_is_smooth() -> None:
+def test_prototypes_are_smooth() -> None:
     image = Synthetic(noise=0.0, image_size=64, per_class=1).load().train_images.astype(float)
     assert np.abs(np.diff(image, axis=3)).max() < 16
 
 
-def test_images_drawn_in_parts_are_all_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_generated_in_chunks_are_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sterad.data.synthetic.PIXELS_PER_CHUNK", 64 * 7)
     data = Synthetic(classes=2, per_class=10).load()
     assert (data.train_images.std(axis=(1, 2, 3)) > 0).all()
@@ -62,13 +62,13 @@ def test_images_drawn_in_parts_are_all_drawn(monkeypatch: pytest.MonkeyPatch) ->
         ("data_seed", -1, "an integer from 0 to 4,294,967,295"),
     ],
 )
-def test_impossible_fields_get_a_sentence(name: str, value: Any, wanted: str) -> None:
+def test_invalid_fields_raise(name: str, value: Any, wanted: str) -> None:
     with pytest.raises(SteradError) as refused:
         Synthetic(**{name: value})
     assert str(refused.value) == f"{name} {value} is out of range: give {wanted}"
 
 
-def test_images_that_no_memory_holds_are_refused_before_they_are_drawn() -> None:
-    told = r"^1,020,000 synthetic images of 1000x1000 pixels need more than 8 GiB: give fewer"
-    with pytest.raises(SteradError, match=told):
+def test_too_many_images_raise_before_generation() -> None:
+    message = r"^1,020,000 synthetic images of 1000x1000 pixels need more than 8 GiB: give fewer"
+    with pytest.raises(SteradError, match=message):
         Synthetic(per_class=1_000, test_per_class=20, classes=1_000, image_size=1_000)

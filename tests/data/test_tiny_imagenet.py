@@ -10,7 +10,7 @@ from sterad.errors import SteradError
 Made = Callable[..., Path]
 
 
-def test_labels_are_lines_and_images_in_natural_order(make_tiny: Made) -> None:
+def test_order_of_labels_and_images(make_tiny: Made) -> None:
     data = TinyImageNet(root=make_tiny()).load()
     assert data.train_images.shape == (33, 3, 64, 64)
     assert data.train_labels.tolist() == [0] * 11 + [1] * 11 + [2] * 11
@@ -21,7 +21,7 @@ def test_labels_are_lines_and_images_in_natural_order(make_tiny: Made) -> None:
     assert data.flip
 
 
-def test_a_copy_with_fewer_classes(make_tiny: Made) -> None:
+def test_copy_with_fewer_classes(make_tiny: Made) -> None:
     root = make_tiny()
     home = root / "tiny-imagenet-200"
     (home / "train" / "n00000089").rename(home / "gone")
@@ -31,7 +31,7 @@ def test_a_copy_with_fewer_classes(make_tiny: Made) -> None:
     assert data.class_names == ("cat", "n00000088")
 
 
-def test_an_image_that_does_not_decode_is_named(make_tiny: Made) -> None:
+def test_damaged_image_raises(make_tiny: Made) -> None:
     root = make_tiny()
     file = root / "tiny-imagenet-200" / "train" / "n00000089" / "images" / "n00000089_3.JPEG"
     file.write_bytes(file.read_bytes()[:200])
@@ -40,7 +40,7 @@ def test_an_image_that_does_not_decode_is_named(make_tiny: Made) -> None:
     assert [one.name for one in (root / ".sterad").iterdir()] == ["lock"]
 
 
-def test_a_missing_val_image(make_tiny: Made) -> None:
+def test_missing_val_image_raises(make_tiny: Made) -> None:
     root = make_tiny()
     (root / "tiny-imagenet-200" / "val" / "images" / "val_2.JPEG").unlink()
     with pytest.raises(
@@ -49,7 +49,7 @@ def test_a_missing_val_image(make_tiny: Made) -> None:
         TinyImageNet(root=root).load()
 
 
-def test_an_odd_size(save_image: Callable[..., None], make_tiny: Made) -> None:
+def test_wrong_image_size_raises(save_image: Callable[..., None], make_tiny: Made) -> None:
     root = make_tiny()
     folder = root / "tiny-imagenet-200" / "train" / "n00000090" / "images"
     save_image(folder / "n00000090_7.JPEG", np.zeros((32, 64, 3), np.uint8))
@@ -57,7 +57,7 @@ def test_an_odd_size(save_image: Callable[..., None], make_tiny: Made) -> None:
         TinyImageNet(root=root).load()
 
 
-def test_only_what_is_taken_is_decoded(make_tiny: Made) -> None:
+def test_only_selected_images_are_decoded(make_tiny: Made) -> None:
     root = make_tiny()
     for file in (root / "tiny-imagenet-200" / "train" / "n00000088" / "images").iterdir():
         file.write_bytes(b"broken")
@@ -67,21 +67,21 @@ def test_only_what_is_taken_is_decoded(make_tiny: Made) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "sentence"),
+    ("file", "content", "message"),
     [
         ("val/val_annotations.txt", "val_0.JPEG\n", "line 1 of .* must be a file name and a class"),
         ("val/val_annotations.txt", "", "lists no image"),
         ("wnids.txt", "n00000090\n", "has 1 of the classes"),
     ],
 )
-def test_odd_lists(make_tiny: Made, file: str, content: str, sentence: str) -> None:
+def test_invalid_annotations_raise(make_tiny: Made, file: str, content: str, message: str) -> None:
     root = make_tiny()
     (root / "tiny-imagenet-200" / file).write_text(content)
-    with pytest.raises(SteradError, match=sentence):
+    with pytest.raises(SteradError, match=message):
         TinyImageNet(root=root).load()
 
 
-def test_an_empty_class(make_tiny: Made) -> None:
+def test_class_without_images_raises(make_tiny: Made) -> None:
     root = make_tiny()
     for file in (root / "tiny-imagenet-200" / "train" / "n00000089" / "images").iterdir():
         file.unlink()
@@ -93,28 +93,26 @@ def test_defaults(make_tiny: Made, tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere"
     assert TinyImageNet(root=nowhere).defaults().tasks == 100
     assert TinyImageNet(root=nowhere).defaults().scale == 1500
-    some = DATASETS["seq-tinyimg"](root=nowhere, classes=20, per_class=50).defaults()  # type: ignore[call-arg]
-    assert (some.tasks, some.scale) == (10, 15)
+    defaults = DATASETS["seq-tinyimg"](root=nowhere, classes=20, per_class=50).defaults()  # type: ignore[call-arg]
+    assert (defaults.tasks, defaults.scale) == (10, 15)
     here = TinyImageNet(root=make_tiny(classes=4, train=1)).defaults()
     assert (here.tasks, here.scale) == (2, 30)
 
 
-def test_pillow_is_named_where_it_is_missing(
-    make_tiny: Made, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_pillow_raises(make_tiny: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     root = make_tiny(train=2)
     monkeypatch.setitem(__import__("sys").modules, "PIL", None)
     with pytest.raises(SteradError, match=r"pip install 'sterad\[images\]'"):
         TinyImageNet(root=root).load()
 
 
-def test_the_real_tiny_imagenet(real_data: Callable[[str], Path]) -> None:
+def test_real_tiny_imagenet(real_data: Callable[[str], Path]) -> None:
     root = real_data("tiny-imagenet-200")
     contents = TinyImageNet(root=root).contents()
     assert set(np.bincount(contents.train.labels)) == {500}
     assert set(np.bincount(contents.test.labels)) == {50}
     data = TinyImageNet(root=root, classes=4, per_class=30, test_per_class=10).load()
     assert data.train_images.shape == (120, 3, 64, 64)
-    # Gray photographs have become three equal channels, colored ones have not.
+    # Gray photographs have three equal channels, color ones do not.
     gray = (np.ptp(data.train_images, axis=1) == 0).all(axis=(1, 2))
     assert gray.mean() < 0.2

@@ -1,4 +1,4 @@
-"""Weights and inputs of these tests are the same at every run."""
+"""A fixed seed for the weights and inputs of these tests."""
 
 from collections.abc import Iterator
 

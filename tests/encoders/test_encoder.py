@@ -1,4 +1,4 @@
-"""The table of encoders, and the shapes that they refuse."""
+"""The registry of encoders, and invalid arguments."""
 
 import pytest
 import torch
@@ -8,42 +8,42 @@ from sterad.encoders import ENCODERS, Encoder
 from sterad.errors import SteradError
 
 
-def test_the_encoders_have_names() -> None:
+def test_registered_names() -> None:
     assert list(ENCODERS) == ["flatten", "mlp", "preact-resnet18", "resnet18", "resnet18-7x7"]
 
 
 @pytest.mark.parametrize("name", list(ENCODERS))
 @pytest.mark.parametrize(
-    ("shape", "sentence"),
+    ("shape", "message"),
     [
         ((3, 32, 16), r"32 × 16 pixels are not square"),
-        ((0, 32, 32), r"\(0, 32, 32\) hold nothing"),
-        ((-1, 32, 32), r"\(-1, 32, 32\) hold nothing"),
+        ((0, 32, 32), r"\(0, 32, 32\) are empty"),
+        ((-1, 32, 32), r"\(-1, 32, 32\) are empty"),
         ((32, 32), r"\(32, 32\) are neither images nor vectors"),
         ((), r"\(\) are neither images nor vectors"),
     ],
 )
-def test_wrong_shapes_are_refused(name: str, shape: tuple[int, ...], sentence: str) -> None:
-    with pytest.raises(SteradError, match=sentence):
+def test_invalid_shapes_raise(name: str, shape: tuple[int, ...], message: str) -> None:
+    with pytest.raises(SteradError, match=message):
         ENCODERS[name](shape, 2)
 
 
 @pytest.mark.parametrize("name", ["resnet18", "resnet18-7x7", "preact-resnet18"])
-def test_a_resnet_refuses_vectors_and_tiny_images(name: str) -> None:
+def test_resnet_raises_for_vectors_and_small_images(name: str) -> None:
     with pytest.raises(SteradError, match="use the mlp encoder"):
         ENCODERS[name]((64,), 2)
-    with pytest.raises(SteradError, match="7 pixels a side are too small"):
+    with pytest.raises(SteradError, match="7 × 7 pixels are too small"):
         ENCODERS[name]((3, 7, 7), 2)
 
 
 @pytest.mark.parametrize("name", list(ENCODERS))
-def test_a_width_is_positive(name: str) -> None:
+def test_width_must_be_positive(name: str) -> None:
     with pytest.raises(SteradError, match="width 0"):
         ENCODERS[name]((1, 8, 8), 0)
 
 
 @pytest.mark.parametrize("name", list(ENCODERS))
-def test_encoders_can_be_laid_out_without_memory(name: str) -> None:
+def test_encoders_on_meta(name: str) -> None:
     with torch.device("meta"):
         encoder = ENCODERS[name]((3, 32, 32), 64)
         features = encoder(torch.empty(2, 3, 32, 32))
@@ -51,7 +51,7 @@ def test_encoders_can_be_laid_out_without_memory(name: str) -> None:
     assert features.shape == (2, encoder.features)
 
 
-def test_an_encoder_is_a_module_that_says_its_features() -> None:
+def test_encoder_is_an_abstract_module() -> None:
     class Mean(Encoder):
         features = 1
 

@@ -1,4 +1,4 @@
-"""The network of both: outputs, counts, and where its weights come from."""
+"""Networks: outputs, parameter counts and initialization."""
 
 import pytest
 import torch
@@ -26,10 +26,9 @@ def count(module: nn.Module) -> int:
     [(32, 512, 11_745_444), (32, 128, 11_548_452), (64, 512, 12_531_876)],
     ids=["FD on CIFAR", "SCR on CIFAR", "FD on Tiny-ImageNet"],
 )
-def test_the_count_of_weights_is_the_published_one_without_its_idle_layer(
-    side: int, outputs: int, published: int
-) -> None:
+def test_parameter_count_is_the_published_one(side: int, outputs: int, published: int) -> None:
     network = build_network("resnet18", (3, side, side), 64, "mlp", outputs, rng())
+    # The released encoder also has a linear layer 512 → 100 that is never used.
     assert count(network) == published - (512 * 100 + 100)
 
 
@@ -46,7 +45,7 @@ def test_raw_and_unit_outputs() -> None:
         assert torch.allclose(unit * raw.norm(dim=1, keepdim=True), raw, atol=1e-6)
 
 
-def test_a_row_of_zeros_has_no_direction_and_a_finite_gradient() -> None:
+def test_to_sphere_of_a_zero_row_has_a_finite_gradient() -> None:
     x = torch.zeros(1, 3, requires_grad=True)
     unit = to_sphere(x)
     (gradient,) = torch.autograd.grad(unit.sum(), x)
@@ -54,7 +53,7 @@ def test_a_row_of_zeros_has_no_direction_and_a_finite_gradient() -> None:
     assert bool(gradient.isfinite().all())
 
 
-def test_outputs_follow_the_head() -> None:
+def test_number_of_outputs() -> None:
     assert small("mlp", 6).outputs == 6
     assert small("linear", 6).outputs == 6
     assert small("none", None).outputs == 16
@@ -69,16 +68,16 @@ def test_outputs_follow_the_head() -> None:
 def test_one_pass_updates_the_batch_statistics_once() -> None:
     network = small()
     network.both(torch.rand(4, 1, 8, 8))
-    counted = [v for name, v in network.named_buffers() if name.endswith("num_batches_tracked")]
-    assert counted
-    assert all(int(v) == 1 for v in counted)
+    counts = [v for name, v in network.named_buffers() if name.endswith("num_batches_tracked")]
+    assert counts
+    assert all(int(v) == 1 for v in counts)
 
 
-def test_weights_come_from_the_generator_alone() -> None:
+def test_weights_depend_on_the_generator_only() -> None:
     state = torch.get_rng_state()
-    source = rng(3)
-    first, second = (build_network("mlp", (5,), 2, "mlp", 4, s) for s in (source, rng(3)))
-    other = build_network("mlp", (5,), 2, "mlp", 4, source)
+    generator = rng(3)
+    first, second = (build_network("mlp", (5,), 2, "mlp", 4, g) for g in (generator, rng(3)))
+    other = build_network("mlp", (5,), 2, "mlp", 4, generator)
     assert torch.equal(torch.get_rng_state(), state)
     for (name, a), b in zip(first.named_parameters(), second.parameters(), strict=True):
         assert torch.equal(a, b), name
@@ -86,25 +85,25 @@ def test_weights_come_from_the_generator_alone() -> None:
     assert not torch.equal(a, b)
 
 
-def test_weights_are_torchs_default() -> None:
+def test_weights_have_the_default_initialization_of_torch() -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
         encoder = MLP((5,), 2)
         head = nn.Sequential(nn.Linear(16, 512), nn.ReLU(), nn.Linear(512, 4))
-    ours = build_network("mlp", (5,), 2, "mlp", 4, rng(3))
-    theirs = Network(encoder, head)
-    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+    found = build_network("mlp", (5,), 2, "mlp", 4, rng(3))
+    expected = Network(encoder, head)
+    for a, b in zip(found.parameters(), expected.parameters(), strict=True):
         assert torch.equal(a, b)
 
 
-def test_the_default_device_is_kept() -> None:
+def test_network_is_on_the_default_device() -> None:
     with torch.device("meta"):
         network = small()
     assert all(parameter.is_meta for parameter in network.parameters())
     assert network(torch.empty(2, 1, 8, 8, device="meta")).shape == (2, 6)
 
 
-def test_bad_networks_are_refused() -> None:
+def test_invalid_networks_raise() -> None:
     with pytest.raises(SteradError, match="did you mean 'resnet18'"):
         build_network("resnet81", (1, 8, 8), 2, "mlp", 6, rng())
     with pytest.raises(SteradError, match="the 16 features are the outputs, not 6"):

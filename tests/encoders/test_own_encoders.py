@@ -1,4 +1,4 @@
-"""Encoders of users: any normalization, dropout or buffer; what they lack is said in a sentence."""
+"""Encoders of users, with any normalization, dropout or buffer, and invalid ones."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ from sterad.streams import Batch
 
 
 class Body(Encoder):
-    """A linear layer and whatever a test puts behind it."""
+    """A linear layer followed by a layer of the test."""
 
     tail: Callable[[], nn.Module]
 
@@ -32,7 +32,7 @@ class Body(Encoder):
 
 
 class Counter(nn.Module):
-    """Adds up what passes through it."""
+    """Adds its inputs to a buffer."""
 
     total: Tensor
 
@@ -47,7 +47,7 @@ class Counter(nn.Module):
 
 
 class OwnDropout(nn.Module):
-    """Draws from torch's global generator, as torch's own functions do."""
+    """Draws from the global generator of torch."""
 
     def forward(self, x: Tensor) -> Tensor:
         return nn.functional.dropout(x, 0.5, self.training)
@@ -55,7 +55,7 @@ class OwnDropout(nn.Module):
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Replay]:
-    """Return a maker of learners whose encoder ends with a layer."""
+    """Return a function that makes a learner whose encoder ends with a given layer."""
 
     def make(method: str, tail: Callable[[], nn.Module], threads: int = 2, **fields: Any) -> Replay:
         monkeypatch.setitem(ENCODERS._things, "own", type("Own", (Body,), {"tail": tail}))
@@ -70,7 +70,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Replay]:
     return make
 
 
-def taught(learner: Replay) -> Replay:
+def train(learner: Replay) -> Replay:
     rng = torch.Generator().manual_seed(0)
     for _ in range(4):
         x = torch.rand(8, 5, generator=rng) + 3
@@ -79,11 +79,9 @@ def taught(learner: Replay) -> Replay:
 
 
 @pytest.mark.parametrize("method", ["agd-fd", "scr", "derpp", "er"])
-def test_running_statistics_of_every_normalization_are_carried(
-    method: str, made: Callable[..., Replay]
-) -> None:
-    learner = taught(made(method, lambda: nn.BatchNorm1d(6)))
-    norm = next(one for one in learner.network.modules() if isinstance(one, nn.BatchNorm1d))
+def test_running_statistics_are_updated(method: str, made: Callable[..., Replay]) -> None:
+    learner = train(made(method, lambda: nn.BatchNorm1d(6)))
+    norm = next(x for x in learner.network.modules() if isinstance(x, nn.BatchNorm1d))
     assert norm.running_mean is not None
     assert bool((norm.running_mean != 0).all())
     assert norm.num_batches_tracked is not None
@@ -91,21 +89,21 @@ def test_running_statistics_of_every_normalization_are_carried(
 
 
 @pytest.mark.parametrize("method", ["agd-fd", "scr", "derpp"])
-def test_any_other_buffer_is_carried(method: str, made: Callable[..., Replay]) -> None:
-    learner = taught(made(method, Counter))
-    counter = next(one for one in learner.network.modules() if isinstance(one, Counter))
+def test_other_buffers_are_updated(method: str, made: Callable[..., Replay]) -> None:
+    learner = train(made(method, Counter))
+    counter = next(x for x in learner.network.modules() if isinstance(x, Counter))
     assert bool((counter.total != 0).all())
 
 
-def passed(tail: nn.Module, threads: int) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return outputs and buffers after three passes of a network with a layer at its end."""
+def run_passes(tail: nn.Module, threads: int) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return outputs and buffers after three passes of a network with `tail` as its last layer."""
     torch.manual_seed(0)
     body = type("Own", (Body,), {"tail": staticmethod(lambda: tail)})
-    made = Network(body((5,), 4), nn.Identity())
+    network = Network(body((5,), 4), nn.Identity())
     x = [torch.linspace(0, at, 40).reshape(8, 5) for at in (1, 2, 3)]
     torch.manual_seed(1)
-    out = ParallelForward(threads)(made, x)
-    return out.detach(), {name: one.clone() for name, one in made.named_buffers()}
+    out = ParallelForward(threads)(network, x)
+    return out.detach(), {name: buffer.clone() for name, buffer in network.named_buffers()}
 
 
 @pytest.mark.parametrize(
@@ -113,12 +111,12 @@ def passed(tail: nn.Module, threads: int) -> tuple[Tensor, dict[str, Tensor]]:
     [lambda: nn.BatchNorm1d(6), Counter, OwnDropout, lambda: nn.Dropout(0.5)],
     ids=["batchnorm", "buffer", "own dropout", "dropout"],
 )
-def test_threads_change_neither_outputs_nor_buffers(tail: Callable[[], nn.Module]) -> None:
-    outputs, buffers = passed(tail(), 1)
+def test_outputs_and_buffers_do_not_depend_on_threads(tail: Callable[[], nn.Module]) -> None:
+    outputs, buffers = run_passes(tail(), 1)
     for threads in (2, 3):
-        other, others = passed(tail(), threads)
-        assert torch.equal(outputs, other)
-        assert all(torch.equal(buffers[name], others[name]) for name in buffers)
+        found, found_buffers = run_passes(tail(), threads)
+        assert torch.equal(outputs, found)
+        assert all(torch.equal(buffers[name], found_buffers[name]) for name in buffers)
 
 
 class NoFeatures(nn.Module):
@@ -137,24 +135,30 @@ class OtherConstructor(Encoder):
 
 
 @pytest.mark.parametrize(
-    ("encoder", "told"),
+    ("encoder", "message"),
     [
-        (NoFeatures, "the encoder 'own' has features = None: .* sets `features` to the size"),
-        (OtherConstructor, "the encoder 'own' cannot be made .*: it is called with the shape"),
-        (lambda shape, width: 3, "the encoder 'own' has features = None: make it a torch module"),
+        (
+            NoFeatures,
+            "the encoder 'own' has features = None: .* `features` is the size of its output",
+        ),
+        (OtherConstructor, "the encoder 'own' cannot be created .*: it must accept the shape"),
+        (
+            lambda shape, width: 3,
+            "the encoder 'own' has features = None: it must be a torch module",
+        ),
     ],
 )
-def test_what_an_encoder_lacks_is_said(
-    encoder: Any, told: str, monkeypatch: pytest.MonkeyPatch
+def test_invalid_encoders_raise(
+    encoder: Any, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(ENCODERS._things, "own", encoder)
-    with pytest.raises(SteradError, match=told):
+    with pytest.raises(SteradError, match=message):
         build_learner(
             METHODS["er"], METHODS["er"].Config(), Problem((5,), 4, 20, encoder="own", width=4)
         )
 
 
-def test_nothing_to_train_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_network_without_parameters_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     config = METHODS["agd-fd"].Config(head="none")
     with pytest.raises(SteradError, match=r"nothing can be trained: .* use head=linear"):
         build_learner(METHODS["agd-fd"], config, Problem((8,), 4, 20, encoder="flatten", width=4))

@@ -10,7 +10,7 @@ def rng() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 
 
-def made(classes: int) -> PairClassifier:
+def make(classes: int) -> PairClassifier:
     with use_generator(rng()):
         return PairClassifier(classes)
 
@@ -20,19 +20,19 @@ def logits(classes: int) -> tuple[torch.Tensor, torch.Tensor]:
     return first, second
 
 
-def test_it_is_two_layers_on_both_sets_of_logits() -> None:
+def test_equals_two_linear_layers_on_the_logits_of_both_views() -> None:
     with use_generator(rng()):
-        plain = nn.Sequential(nn.Linear(10, 128), nn.ReLU(), nn.Linear(128, 5))
+        expected = nn.Sequential(nn.Linear(10, 128), nn.ReLU(), nn.Linear(128, 5))
     first, second = logits(5)
-    ours = made(5)(first, second)
-    assert torch.allclose(ours, plain(torch.cat([first, second], dim=1)), atol=1e-6)
-    assert sum(p.numel() for p in made(5).parameters()) == sum(
-        p.numel() for p in plain.parameters()
+    found = make(5)(first, second)
+    assert torch.allclose(found, expected(torch.cat([first, second], dim=1)), atol=1e-6)
+    assert sum(p.numel() for p in make(5).parameters()) == sum(
+        p.numel() for p in expected.parameters()
     )
 
 
-def test_growth_leaves_what_was_said_of_old_classes_as_it_was() -> None:
-    net, (first, second) = made(3), logits(5)
+def test_growth_keeps_the_logits_of_old_classes() -> None:
+    net, (first, second) = make(3), logits(5)
     before = net(first[:, :3], second[:, :3])
     net.widen(5, rng())
     after = net(first, second)
@@ -41,8 +41,8 @@ def test_growth_leaves_what_was_said_of_old_classes_as_it_was() -> None:
     assert net.widen(5, rng()) == []
 
 
-def test_growth_carries_the_optimizer_along_and_new_rows_learn() -> None:
-    net = made(3)
+def test_growth_keeps_momentum_and_trains_new_rows() -> None:
+    net = make(3)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     first, second = logits(5)
     net(first[:, :3], second[:, :3]).square().sum().backward()
@@ -54,5 +54,5 @@ def test_growth_carries_the_optimizer_along_and_new_rows_learn() -> None:
     net(first, second).square().sum().backward()
     optimizer.step()
     assert bool((net.table[3:] != 0).any())
-    inside = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    assert inside == {id(p) for p in net.parameters()}
+    optimized = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    assert optimized == {id(p) for p in net.parameters()}

@@ -1,4 +1,4 @@
-"""The loss of DVC against its formula, number by number."""
+"""The loss of DVC against its formula in plain Python."""
 
 import math
 
@@ -19,25 +19,25 @@ def negative_entropy(rows: list[list[float]]) -> float:
     return math.fsum(value * math.log(value) for value in mean)
 
 
-def test_number_by_number() -> None:
+def test_against_the_formula() -> None:
     generator = torch.Generator().manual_seed(0)
     z, w, q = torch.randn(3, 5, 4, generator=generator, dtype=torch.float64)
     labels, weight = [0, 3, 3, 1, 2], 4.0
-    P, W, Q = ([softmax(row) for row in some.tolist()] for some in (z, w, q))
+    P, W, Q = ([softmax(row) for row in logits.tolist()] for logits in (z, w, q))
     cross = sum(-math.log(p[y]) for rows in (P, W) for p, y in zip(rows, labels, strict=True)) / 10
     entropies = negative_entropy(P) + negative_entropy(W) + negative_entropy(Q)
     gaps = [
         abs(a - b)
         for rows in (P, W)
-        for one, other in zip(rows, Q, strict=True)
-        for a, b in zip(one, other, strict=True)
+        for view, joint in zip(rows, Q, strict=True)
+        for a, b in zip(view, joint, strict=True)
     ]
     expected = cross + entropies / 3 + weight * sum(gaps) / len(gaps)
-    ours = dual_view_loss(z, w, q, torch.tensor(labels), weight)
-    assert ours.item() == pytest.approx(expected, rel=1e-12)
+    loss = dual_view_loss(z, w, q, torch.tensor(labels), weight)
+    assert loss.item() == pytest.approx(expected, rel=1e-12)
 
 
-def test_an_impossible_class_has_a_finite_loss_and_gradient() -> None:
+def test_loss_and_gradient_are_finite_for_a_class_of_probability_zero() -> None:
     z = torch.tensor([[0.0, -400.0, 0.0]], requires_grad=True)
     loss = dual_view_loss(z, z, z, torch.tensor([0]), 4.0)
     loss.backward()
@@ -46,7 +46,7 @@ def test_an_impossible_class_has_a_finite_loss_and_gradient() -> None:
     assert bool(torch.isfinite(z.grad).all())
 
 
-def test_descent_spreads_the_mean_over_the_classes() -> None:
+def test_gradient_descent_increases_the_marginal_entropy() -> None:
     z = torch.tensor([[2.0, 0.0, 0.0]] * 4, requires_grad=True)
     before = marginal_entropy(z.softmax(dim=1))
     (gradient,) = torch.autograd.grad(-before, z)

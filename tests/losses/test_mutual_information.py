@@ -1,6 +1,7 @@
-"""The losses of OCM against their definitions, entry by entry."""
+"""The losses of OCM against their definitions in plain Python."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ def similarities(n: int, seed: int = 0) -> Tensor:
     return u @ u.T
 
 
-def literally(S: Tensor, labels: list[int], paired: bool) -> float:
+def by_definition(S: Tensor, labels: list[int], paired: bool) -> float:
     n, epsilon = len(labels), 1e-8
     weighted = pairs = 0.0
     for i in range(n):
@@ -32,22 +33,22 @@ def literally(S: Tensor, labels: list[int], paired: bool) -> float:
 
 
 @pytest.mark.parametrize("scale", [0.5, 1.0])
-def test_entry_by_entry(scale: float) -> None:
+def test_against_the_definition(scale: float) -> None:
     S, labels = scale * similarities(8), [0, 1, 1, 2, 0, 1, 1, 2]
-    given = torch.tensor(labels)
-    assert alike_loss(S, given, T).item() == pytest.approx(literally(S, labels, False), rel=1e-6)
-    # The definition takes the diagonal for the largest of a row, which costs it some digits.
-    assert paired_loss(S, given, T).item() == pytest.approx(literally(S, labels, True), rel=1e-2)
+    alike, paired = (loss(S, torch.tensor(labels), T).item() for loss in (alike_loss, paired_loss))
+    assert alike == pytest.approx(by_definition(S, labels, False), rel=1e-6)
+    # The definition subtracts the diagonal as the largest of each row, which costs some digits.
+    assert paired == pytest.approx(by_definition(S, labels, True), rel=1e-2)
 
 
-def test_without_the_diagonal_all_digits_agree() -> None:
+def test_paired_loss_against_the_definition_with_a_small_diagonal() -> None:
     S, labels = similarities(8), [0, 1, 1, 2, 0, 1, 1, 2]
     S.fill_diagonal_(-1.0)
-    given = torch.tensor(labels)
-    assert paired_loss(S, given, T).item() == pytest.approx(literally(S, labels, True), rel=1e-6)
+    loss = paired_loss(S, torch.tensor(labels), T).item()
+    assert loss == pytest.approx(by_definition(S, labels, True), rel=1e-6)
 
 
-def test_a_rows_similarity_to_itself_plays_no_part_in_pairs() -> None:
+def test_paired_loss_does_not_depend_on_the_diagonal() -> None:
     S, labels = similarities(6).requires_grad_(), torch.tensor([0, 1, 2, 0, 1, 2])
     loss = paired_loss(S, labels, T)
     (gradient,) = torch.autograd.grad(loss, S)
@@ -56,8 +57,9 @@ def test_a_rows_similarity_to_itself_plays_no_part_in_pairs() -> None:
 
 
 @pytest.mark.parametrize("loss", [alike_loss, paired_loss])
-def test_descent_on_the_representations_gathers_each_label(loss: object) -> None:
-    assert callable(loss)
+def test_gradient_descent_brings_rows_of_a_label_together(
+    loss: Callable[[Tensor, Tensor, float], Tensor],
+) -> None:
     labels = torch.tensor([0, 1, 2, 0, 1, 2])
     u = torch.randn(6, 4, generator=torch.Generator().manual_seed(2)).requires_grad_()
     for _ in range(200):

@@ -7,6 +7,7 @@ from sterad.losses import likelihood_loss, posterior_loss, posterior_loss_of_sco
 from sterad.sphere import (
     AngularGaussian,
     GeneralAngularGaussian,
+    LogKernel,
     PowerSpherical,
     ProjectedStudentT,
     SphericalCauchy,
@@ -40,15 +41,15 @@ def test_von_mises_fisher_is_cross_entropy(
     z, labels = batch(444, 512, dtype)
     z.requires_grad_()
     log_kernel = kernel(VonMisesFisher, VonMisesFisher.concentration_of(variance), 512)
-    ours = posterior_loss(z, labels, log_kernel)
+    found = posterior_loss(z, labels, log_kernel)
     targets = torch.searchsorted(torch.tensor([1, 4, 7]), labels)
-    theirs = cross_entropy(z[:, [1, 4, 7]] / variance, targets, reduction="sum")
-    assert torch.allclose(ours, theirs, rtol=rtol)
-    our_slope, their_slope = (torch.autograd.grad(x, z)[0] for x in (ours, theirs))
-    assert torch.allclose(our_slope, their_slope, rtol=10 * rtol, atol=10 * rtol)
+    expected = cross_entropy(z[:, [1, 4, 7]] / variance, targets, reduction="sum")
+    assert torch.allclose(found, expected, rtol=rtol)
+    gradient, expected_gradient = (torch.autograd.grad(x, z)[0] for x in (found, expected))
+    assert torch.allclose(gradient, expected_gradient, rtol=10 * rtol, atol=10 * rtol)
 
 
-def test_the_angular_gaussian_is_nearly_a_softmax() -> None:
+def test_angular_gaussian_is_close_to_a_softmax() -> None:
     z, labels = batch(444, 512)
     angular = posterior_loss(z, labels, kernel(AngularGaussian, 0.5**0.5, 512))
     softmax = posterior_loss(z, labels, kernel(VonMisesFisher, 15.992, 512))
@@ -56,15 +57,18 @@ def test_the_angular_gaussian_is_nearly_a_softmax() -> None:
 
 
 @pytest.mark.parametrize("log_kernel", KERNELS, ids=str)
-def test_against_the_definition(log_kernel: object) -> None:
-    assert callable(log_kernel)
+def test_against_the_definition(log_kernel: LogKernel) -> None:
     z, labels = batch()
     classes, priors = torch.tensor([0, 1, 4, 7]), torch.tensor([0.1, 0.2, 0.3, 0.4]).double()
     directions = random_orthonormal(9, 16, torch.Generator().manual_seed(3)).double()
     densities = torch.stack([log_kernel(z @ directions[c]).exp() for c in classes], 1) * priors
-    share = densities / densities.sum(1, keepdim=True)
-    expected = -share[torch.arange(30), torch.searchsorted(classes, labels)].log()
-    for reduction, want in (("none", expected), ("sum", expected.sum()), ("mean", expected.mean())):
+    posterior = densities / densities.sum(1, keepdim=True)
+    expected = -posterior[torch.arange(30), torch.searchsorted(classes, labels)].log()
+    for reduction, value in (
+        ("none", expected),
+        ("sum", expected.sum()),
+        ("mean", expected.mean()),
+    ):
         found = posterior_loss(
             z,
             labels,
@@ -74,12 +78,11 @@ def test_against_the_definition(log_kernel: object) -> None:
             priors.log(),
             reduction,  # type: ignore[arg-type]
         )
-        assert torch.allclose(found, want, rtol=1e-10)
+        assert torch.allclose(found, value, rtol=1e-10)
 
 
 @pytest.mark.parametrize("log_kernel", KERNELS, ids=str)
-def test_descent_lowers_the_loss(log_kernel: object) -> None:
-    assert callable(log_kernel)
+def test_gradient_descent_lowers_the_loss(log_kernel: LogKernel) -> None:
     z, labels = batch()
     losses = []
     for _ in range(10):
@@ -90,7 +93,7 @@ def test_descent_lowers_the_loss(log_kernel: object) -> None:
     assert losses == sorted(losses, reverse=True)
 
 
-def test_the_basis_is_a_gather() -> None:
+def test_default_directions_are_the_standard_basis() -> None:
     z, labels = batch()
     log_kernel = KERNELS[0]
     basis = standard_basis(16).double()
@@ -100,7 +103,7 @@ def test_the_basis_is_a_gather() -> None:
     assert torch.allclose(gathered, multiplied, rtol=1e-12)
 
 
-def test_derivatives() -> None:
+def test_first_and_second_derivatives() -> None:
     z, labels = batch(6)
     z.requires_grad_()
     for loss in (posterior_loss, likelihood_loss):
@@ -108,7 +111,7 @@ def test_derivatives() -> None:
         assert torch.autograd.gradgradcheck(lambda z, f=loss: f(z, labels, KERNELS[0]), (z,))
 
 
-def test_the_concentration_may_be_learned() -> None:
+def test_gradient_with_respect_to_the_concentration() -> None:
     z, labels = batch()
     kappa = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
     law = AngularGaussian(torch.eye(16, dtype=torch.float64)[0], kappa)
@@ -117,7 +120,7 @@ def test_the_concentration_may_be_learned() -> None:
     assert torch.autograd.grad(loss, kappa)[0].abs() > 0
 
 
-def test_likelihood_is_the_sum_of_log_densities() -> None:
+def test_likelihood_loss_is_minus_the_sum_of_log_densities() -> None:
     z, labels = batch()
     law = VonMisesFisher(standard_basis(16).double(), 7.0)
     expected = -law.log_prob(z.unsqueeze(1)).gather(1, labels.unsqueeze(1)).sum()
@@ -125,7 +128,7 @@ def test_likelihood_is_the_sum_of_log_densities() -> None:
     assert torch.allclose(found, expected)
 
 
-def test_laws_that_need_more_than_the_cosine() -> None:
+def test_posterior_loss_of_scores() -> None:
     z, labels = batch()
     eye = torch.eye(16, dtype=torch.float64)
     general = GeneralAngularGaussian(2 * eye, covariance_matrix=4 * eye)
@@ -133,7 +136,7 @@ def test_laws_that_need_more_than_the_cosine() -> None:
     assert torch.allclose(found, posterior_loss(z, labels, kernel(AngularGaussian, 1.0, 16)))
 
 
-def test_float32_and_autocast_stay_near_float64() -> None:
+def test_float32_and_autocast_are_close_to_float64() -> None:
     z, labels = batch(444, 512)
     log_kernel = kernel(AngularGaussian, 20.0**0.5, 512)
     exact = posterior_loss(z, labels, log_kernel).item()
@@ -144,7 +147,7 @@ def test_float32_and_autocast_stay_near_float64() -> None:
     assert half.item() == pytest.approx(exact, rel=2e-2)
 
 
-def test_bad_labels_get_a_sentence() -> None:
+def test_invalid_labels_raise() -> None:
     z, labels = batch()
     with pytest.raises(ValueError, match=r"label 16 has no direction, .*has 16 \(0 to 15\)"):
         posterior_loss(z, labels + 9, KERNELS[0])

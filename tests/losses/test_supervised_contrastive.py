@@ -1,4 +1,4 @@
-"""The supervised contrastive loss against two loops, and where a loop would divide by zero."""
+"""The supervised contrastive loss against its definition in plain Python, and edge cases."""
 
 import math
 
@@ -15,27 +15,27 @@ def rows(n: int, d: int = 5, seed: int = 0) -> Tensor:
     return normalize(torch.randn(n, d, generator=rng, dtype=torch.float64))
 
 
-def literal(z: Tensor, labels: list[int], temperature: float) -> float:
+def by_definition(z: Tensor, labels: list[int], temperature: float) -> float:
     losses = []
     for i, anchor in enumerate(z):
         others = [a for a in range(len(z)) if a != i]
         total = sum(math.exp(float(anchor @ z[a]) / temperature) for a in others)
         same = [a for a in others if labels[a] == labels[i]]
         if same:
-            shares = [math.exp(float(anchor @ z[p]) / temperature) / total for p in same]
-            losses.append(-sum(math.log(share) for share in shares) / len(same))
+            probabilities = [math.exp(float(anchor @ z[p]) / temperature) / total for p in same]
+            losses.append(-sum(math.log(p) for p in probabilities) / len(same))
     return sum(losses) / len(losses)
 
 
 @pytest.mark.parametrize("temperature", [0.07, 1.0])
 @pytest.mark.parametrize("labels", [[0, 1, 0, 2, 1, 2], [3, 3, 3, 3, 8, 8], [0, 0, 1, 2, 2, 9]])
-def test_it_is_the_double_loop(labels: list[int], temperature: float) -> None:
+def test_against_the_definition(labels: list[int], temperature: float) -> None:
     z = rows(6)
     loss = supervised_contrastive_loss(z, torch.tensor(labels), temperature)
-    assert loss.item() == pytest.approx(literal(z, labels, temperature), rel=1e-12)
+    assert loss.item() == pytest.approx(by_definition(z, labels, temperature), rel=1e-12)
 
 
-def test_with_a_label_for_each_image_it_is_simclr() -> None:
+def test_with_one_label_per_image_it_equals_simclr() -> None:
     z = rows(8)
     loss = supervised_contrastive_loss(z, torch.arange(4).repeat(2), 0.5)
     logits = (z @ z.T / 0.5).fill_diagonal_(float("-inf"))
@@ -46,7 +46,7 @@ def test_with_a_label_for_each_image_it_is_simclr() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 4])
-def test_rows_without_another_of_their_label_give_zero_and_not_nan(n: int) -> None:
+def test_rows_without_positives_give_zero_loss_and_gradient(n: int) -> None:
     z = rows(n).float().requires_grad_()
     loss = supervised_contrastive_loss(z, torch.arange(n))
     loss.backward()
@@ -55,7 +55,7 @@ def test_rows_without_another_of_their_label_give_zero_and_not_nan(n: int) -> No
     assert torch.equal(z.grad, torch.zeros_like(z))
 
 
-def test_a_tiny_temperature_does_not_overflow() -> None:
+def test_small_temperature_does_not_overflow() -> None:
     z = rows(6).float().requires_grad_()
     loss = supervised_contrastive_loss(z, torch.tensor([0, 0, 1, 1, 2, 2]), 1e-4)
     loss.backward()
@@ -64,7 +64,7 @@ def test_a_tiny_temperature_does_not_overflow() -> None:
     assert bool(z.grad.isfinite().all())
 
 
-def test_descent_gathers_the_classes() -> None:
+def test_gradient_descent_separates_the_classes() -> None:
     free, labels = rows(12, 3).requires_grad_(), torch.arange(3).repeat(4)
     first = last = supervised_contrastive_loss(normalize(free), labels, 0.5)
     for _ in range(200):

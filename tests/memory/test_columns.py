@@ -43,16 +43,16 @@ def test_vectors_are_stored_as_floats() -> None:
 
 def test_batches_and_columns_share_no_memory() -> None:
     given = batch(logits=torch.ones(2, 5).requires_grad_())
-    kept = given.x.clone()
+    original = given.x.clone()
     columns = written(given)
-    torch.testing.assert_close(given.x, kept, rtol=0, atol=0)
+    torch.testing.assert_close(given.x, original, rtol=0, atol=0)
     given.x.zero_()
     given.y.zero_()
     back = columns.read(torch.arange(4))
     assert not back.extra["logits"].requires_grad
     back.y.zero_()
     assert columns.read(SLOTS).y.tolist() == [8, 7]
-    torch.testing.assert_close(columns.read(SLOTS).x, kept[ROWS], rtol=0, atol=0)
+    torch.testing.assert_close(columns.read(SLOTS).x, original[ROWS], rtol=0, atol=0)
 
 
 def test_longer_extra_vectors_pad_old_rows_with_zeros() -> None:

@@ -48,8 +48,8 @@ def reference(
         else:
             counts = [sum(y == c for _, y in slots) for c in known]
             largest = known[counts.index(max(counts))]
-            theirs = [at for at, (_, y) in enumerate(slots) if y == largest]
-            at = theirs[int(torch.randint(len(theirs), (1,), generator=generator))]
+            candidates = [at for at, (_, y) in enumerate(slots) if y == largest]
+            at = candidates[int(torch.randint(len(candidates), (1,), generator=generator))]
             slots[at] = (number, label)
         if label not in known:
             known.append(label)
@@ -98,12 +98,12 @@ def test_consecutive_classes_are_balanced_within_one(
 
 
 def test_replaced_samples_are_random_ones_of_the_largest_class() -> None:
-    gone = torch.zeros(8)
+    replaced = torch.zeros(8)
     for seed in range(400):
         memory = fed(GreedyBalanced(8, rng(seed)), [[0] * 8, [1]])
-        gone[list(set(range(8)) - {number for number, _ in held(memory)})] += 1
-    assert gone.sum() == 400
-    assert 25 < gone.min() <= gone.max() < 80  # 50 each, standard deviation 6.6
+        replaced[list(set(range(8)) - {number for number, _ in held(memory)})] += 1
+    assert replaced.sum() == 400
+    assert 25 < replaced.min() <= replaced.max() < 80  # 50 each, standard deviation 6.6
 
 
 @settings(max_examples=40, deadline=None)

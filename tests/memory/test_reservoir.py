@@ -1,5 +1,4 @@
 import io
-import time
 from typing import Any
 
 import numpy as np
@@ -182,18 +181,3 @@ def test_reservoir_is_registered_and_is_a_memory() -> None:
     memory: Memory = MEMORIES["reservoir"](3, rng())
     assert isinstance(memory, Reservoir)
     assert memory.capacity == 3
-
-
-def test_cost_of_a_large_memory() -> None:
-    memory, images = Reservoir(10_000, rng()), torch.rand(10, 3, 64, 64)
-    batch = Batch(images, torch.zeros(10, dtype=torch.int64))
-    for name, action in (
-        ("update", lambda: memory.update(batch)),
-        ("sample", lambda: memory.sample(64)),
-    ):
-        action()
-        start = time.perf_counter()
-        for _ in range(50):
-            action()
-        print(f"{name} at 10,000 of 64x64: {(time.perf_counter() - start) / 50 * 1e6:.0f} us")
-    assert memory.state_dict()["columns"]["x"].dtype == torch.uint8

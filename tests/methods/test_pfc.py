@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from sterad.data.synthetic import Synthetic
 from sterad.encoders import Network
 from sterad.encoders.heads import last_layer
-from sterad.encoders.preact_resnet import PreactivationResNet18
-from sterad.encoders.resnet import ResNet18
+from sterad.encoders.resnet import PreactivationResNet18, ResNet18
 from sterad.errors import SteradError
 from sterad.methods import METHODS, Problem, build_learner
 from sterad.methods.pfc import PFC, PFCConfig
@@ -143,5 +142,5 @@ def test_what_would_need_other_directions_is_refused() -> None:
         made.observe(Batch(images(2), torch.tensor([0, 4])))
     with pytest.raises(SteradError, match="4 directions and cannot grow to 6"):
         made.load_state_dict(learner(classes=6).state_dict())
-    with pytest.raises(SteradError, match="18 classes in 16 dimensions have no room"):
+    with pytest.raises(SteradError, match="18 classes does not fit in 16 dimensions"):
         learner(classes=18, head="none")

@@ -1,4 +1,4 @@
-"""log g and its slope against mpmath at 60 digits, and the values that the facts state."""
+"""log g and its slope against mpmath with 60 digits, and against published values."""
 
 from functools import cache
 
@@ -12,10 +12,10 @@ from sterad.sphere import AngularGaussian, equivalent_temperature, kernel
 DIMENSIONS = [2, 3, 4, 16, 128, 512, 2048, 4096]
 SQUARES = ["0", "1e-6", "1e-3", "0.5", "1", "20", "100", "1e4"]
 COSINES = ["-1", "-0.75", "-0.5", "-0.125", "0", "0.125", "0.5", "1"]
-STATED_AT = ["-1", "-0.75", "-0.5", "-0.1", "0", "0.1", "0.5", "1"]
+PUBLISHED_COSINES = ["-1", "-0.75", "-0.5", "-0.1", "0", "0.1", "0.5", "1"]
 
-# (dimension, variance): log g at STATED_AT, from 150 digits.
-STATED = {
+# (dimension, variance): log g at PUBLISHED_COSINES, computed with 150 digits.
+PUBLISHED = {
     (512, 2.0): "-16.1179018338987 -12.1741387086233 -8.21494139827899 -1.84797020350472 -0.25 "
     "1.35046898161246 7.77741085186818 15.8677796594509",
     (512, 5.0): "-10.1645378793427 -7.65771976002675 -5.14470103856021 -1.11093527545589 -0.1 "
@@ -46,11 +46,11 @@ def exact(dimension: int, kappa: float, cosine: float) -> tuple[float, float]:
 
 
 def moment(dimension: int, gamma: mp.mpf) -> mp.mpf:
-    """Return E[exp(γR)], R ~ chi: Kummer's function, or where that cancels a recurrence."""
-    half, lost = mp.mpf(dimension) / 2, 2 * abs(gamma) * mp.sqrt(dimension) + gamma**2 / 2
-    if gamma < 0 and lost > 500:
+    """Return E[exp(γR)], R ~ chi, by Kummer's function, or by a recurrence where that cancels."""
+    half, lost_nats = mp.mpf(dimension) / 2, 2 * abs(gamma) * mp.sqrt(dimension) + gamma**2 / 2
+    if gamma < 0 and lost_nats > 500:
         return moment_by_recurrence(dimension, gamma)
-    with mp.workdps(60 + (int(lost / 2) if gamma < 0 else 0)):
+    with mp.workdps(60 + (int(lost_nats / 2) if gamma < 0 else 0)):
         x, odd = gamma * gamma / 2, mp.sqrt(2) * gamma * mp.gammaprod([half + 0.5], [half])
         return mp.hyp1f1(half, 0.5, x) + odd * mp.hyp1f1(half + 0.5, 1.5, x)
 
@@ -68,7 +68,7 @@ def moment_by_recurrence(dimension: int, gamma: mp.mpf) -> mp.mpf:
         return mp.exp(log_product + log_scale - mp.loggamma(half))
 
 
-def test_the_two_references_agree() -> None:
+def test_series_and_recurrence_agree() -> None:
     with mp.workdps(60):
         gamma, spare = mp.mpf(-20), 400
         recurrence = moment_by_recurrence(64, gamma)
@@ -97,11 +97,11 @@ def test_log_density_and_slope(dimension: int, square: str) -> None:
         cosine = doubles(COSINES).to(dtype).requires_grad_()
         pole = torch.eye(dimension, dtype=dtype)[0]
         law = AngularGaussian(pole, kappa)
-        used = law.concentration.item()  # κ as float32 holds it
-        for function in (law.log_kernel, kernel(AngularGaussian, used, dimension)):
+        rounded = law.concentration.item()  # κ in float32
+        for function in (law.log_kernel, kernel(AngularGaussian, rounded, dimension)):
             value = function(cosine)
             (slope,) = torch.autograd.grad(value.sum(), cosine)
-            expected, expected_slope = reference(dimension, used, cosine)
+            expected, expected_slope = reference(dimension, rounded, cosine)
             assert value.dtype == dtype
             assert_within(value.double(), expected, tolerance)
             assert_within(slope.double(), expected_slope, tolerance)
@@ -109,7 +109,7 @@ def test_log_density_and_slope(dimension: int, square: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dimension", DIMENSIONS)
-def test_a_finer_grid(dimension: int) -> None:
+def test_log_density_on_a_finer_grid(dimension: int) -> None:
     cosines = torch.linspace(-1, 1, 41, dtype=torch.float64)
     for square in torch.logspace(-6, 4, 11).tolist():
         expected, _ = reference(dimension, square**0.5, cosines)
@@ -118,12 +118,13 @@ def test_a_finer_grid(dimension: int) -> None:
         assert_within(kernel(AngularGaussian, square**0.5, dimension)(cosines), expected, 1e-10)
 
 
-@pytest.mark.parametrize(("dimension", "variance"), STATED)
-def test_stated_values(dimension: int, variance: float) -> None:
-    stated = doubles(STATED[dimension, variance].split())
+@pytest.mark.parametrize(("dimension", "variance"), PUBLISHED)
+def test_published_values(dimension: int, variance: float) -> None:
+    expected = doubles(PUBLISHED[dimension, variance].split())
     kappa = AngularGaussian.concentration_of(variance)
     law = AngularGaussian(torch.eye(dimension, dtype=torch.float64)[0], kappa)
-    assert torch.allclose(law.log_kernel(doubles(STATED_AT)), stated, rtol=1e-13, atol=1e-13)
+    found = law.log_kernel(doubles(PUBLISHED_COSINES))
+    assert torch.allclose(found, expected, rtol=1e-13, atol=1e-13)
 
 
 def test_slope_in_the_concentration() -> None:
@@ -153,18 +154,18 @@ def test_mean_resultant_length() -> None:
 
 def test_equivalent_temperatures() -> None:
     variances = (0.05, 0.5, 1, 2, 3, 4, 5, 10)
-    stated = (101.1, 31.98, 22.62, 15.99, 13.06, 11.31, 10.11, 7.15)
-    for variance, expected in zip(variances, stated, strict=True):
+    published = (101.1, 31.98, 22.62, 15.99, 13.06, 11.31, 10.11, 7.15)
+    for variance, expected in zip(variances, published, strict=True):
         found = equivalent_temperature(variance, 512)
         assert found == pytest.approx(expected, abs=0.05 if expected > 100 else 0.005)
 
 
 def test_against_projnormal() -> None:
-    reason = "projnormal is not installed; it is a second oracle, mpmath being the first"
-    theirs = pytest.importorskip("projnormal.formulas.projected_normal", reason=reason)
+    reason = "projnormal, a second reference besides mpmath, is not installed"
+    projnormal = pytest.importorskip("projnormal.formulas.projected_normal", reason=reason)
     law = AngularGaussian(torch.eye(4, dtype=torch.float64)[0], 1.5)
     points = law.sample(torch.Size([20]), generator=torch.Generator().manual_seed(0))
-    other = theirs.log_pdf(
+    expected = projnormal.log_pdf(
         mean_x=1.5 * law.mean_direction, covariance_x=torch.eye(4, dtype=torch.float64), y=points
     )
-    assert torch.allclose(law.log_prob(points), other, rtol=1e-6)
+    assert torch.allclose(law.log_prob(points), expected, rtol=1e-6)

@@ -14,27 +14,34 @@ from sterad.sphere import (
 )
 
 
-def test_the_basis_grows_with_the_classes() -> None:
+def test_standard_basis_of_more_classes_extends_the_smaller_one() -> None:
     assert torch.equal(standard_basis(3), torch.eye(3))
     assert torch.equal(standard_basis(5)[:3, :3], standard_basis(3))
 
 
 @pytest.mark.parametrize("classes", [2, 3, 10, 100])
-def test_simplex(classes: int) -> None:
+def test_simplex_has_equal_cosines(classes: int) -> None:
     vertices = regular_simplex(classes, 128).double()
     cosines = vertices @ vertices.T
     expected = torch.full((classes, classes), -1 / (classes - 1)).double().fill_diagonal_(1)
     assert torch.allclose(cosines, expected, atol=1e-6)
 
 
-def test_random_orthonormal_rows_come_from_the_generator() -> None:
+def test_random_orthonormal_rows_depend_on_the_generator_only() -> None:
     rows = [random_orthonormal(4, 9, torch.Generator().manual_seed(s)) for s in (1, 1, 2)]
     assert torch.equal(rows[0], rows[1])
     assert not torch.equal(rows[0], rows[2])
     assert torch.allclose(rows[0] @ rows[0].T, torch.eye(4), atol=1e-6)
 
 
-def test_moving_means_in_three_forms() -> None:
+def test_directions_are_on_the_default_device() -> None:
+    with torch.device("meta"):
+        assert standard_basis(3).is_meta
+        assert regular_simplex(3).is_meta
+        assert random_orthonormal(3, 4, torch.Generator("cpu")).is_meta
+
+
+def test_three_forms_of_moving_means() -> None:
     z = normalize(torch.randn(6, 5, generator=torch.Generator().manual_seed(0)), dim=1)
     labels = torch.tensor([0, 0, 0, 2, 2, 0])
     means = moving_means(z, labels, 4, "mean")
@@ -44,7 +51,7 @@ def test_moving_means_in_three_forms() -> None:
     assert means[[1, 3]].abs().max() == 0
 
 
-def test_gradients_flow_through_the_moving_mean() -> None:
+def test_moving_means_are_differentiable() -> None:
     z = normalize(
         torch.randn(4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64), dim=1
     ).requires_grad_()
@@ -54,14 +61,14 @@ def test_gradients_flow_through_the_moving_mean() -> None:
         return posterior_loss(z, labels, kernel(VonMisesFisher, 3.0, 3), moving_means(z, labels, 2))
 
     assert torch.autograd.gradcheck(loss, (z,))
-    still = posterior_loss(
+    detached = posterior_loss(
         z, labels, kernel(VonMisesFisher, 3.0, 3), moving_means(z, labels, 2).detach()
     )
-    moving_gradient, still_gradient = (torch.autograd.grad(x, z)[0] for x in (loss(z), still))
-    assert (moving_gradient - still_gradient).abs().max() > 0.1
+    full, partial = (torch.autograd.grad(x, z)[0] for x in (loss(z), detached))
+    assert (full - partial).abs().max() > 0.1
 
 
-def test_learned_directions_learn() -> None:
+def test_learned_directions_reduce_the_loss() -> None:
     directions = LearnedDirections(2, 3, torch.Generator().manual_seed(0))
     z = normalize(torch.tensor([[1.0, 0, 0], [0, 1.0, 0]]), dim=1)
     labels = torch.tensor([0, 1])
@@ -76,10 +83,12 @@ def test_learned_directions_learn() -> None:
     assert torch.allclose(directions().norm(dim=1), torch.ones(2))
 
 
-def test_bad_input_gets_a_sentence() -> None:
-    with pytest.raises(ValueError, match="4 classes in 3 dimensions have no room"):
+def test_invalid_input_raises() -> None:
+    with pytest.raises(
+        ValueError, match="standard basis of 4 classes does not fit in 3 dimensions"
+    ):
         standard_basis(4, 3)
-    with pytest.raises(ValueError, match="needs 4 dimensions or more"):
+    with pytest.raises(ValueError, match="at least 4 dimensions"):
         regular_simplex(5, 3)
     with pytest.raises(ValueError, match="dimension is 1"):
         random_orthonormal(1, 1, torch.Generator())

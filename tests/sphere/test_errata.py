@@ -1,4 +1,4 @@
-"""What the paper prints against what holds: the rows of docs/mathematics.md, one test each."""
+"""The errata of docs/mathematics.md: each printed formula fails, and its correction holds."""
 
 import math
 
@@ -30,19 +30,21 @@ def parts() -> tuple[mp.mpf, mp.mpf, mp.mpf, mp.mpf]:
 
 
 def joint(r: mp.mpf, determinant: mp.mpf) -> mp.mpf:
-    """Return r^{d-1} N(ru; m, Σ) with a power of |Σ| to be named."""
+    """Return r^{d-1} N(ru; m, Σ) with `determinant` in place of |Σ|^{1/2}."""
     x = mp.matrix([r * u - m for u, m in zip(POINT, MEAN, strict=True)])
     return r**2 * mp.exp(-(x.T * SIGMA**-1 * x)[0] / 2) / ((2 * mp.pi) ** 1.5 * determinant)
 
 
-def truth() -> mp.mpf:
+def integrated_density() -> mp.mpf:
     return mp.quad(lambda r: joint(r, mp.sqrt(mp.det(SIGMA))), [0, 1, 2, 4, 8, 20])
 
 
 def radial(gamma: mp.mpf) -> mp.mpf:
     """Return I_d(γ) = (2π)^{-1/2} ∫ r^{d-1} exp(-(r - γ)²/2) dr."""
-    whole = mp.quad(lambda r: r ** (D - 1) * mp.exp(-((r - gamma) ** 2) / 2), [0, 1, 2, 4, 8, 20])
-    return whole / mp.sqrt(2 * mp.pi)
+    integral = mp.quad(
+        lambda r: r ** (D - 1) * mp.exp(-((r - gamma) ** 2) / 2), [0, 1, 2, 4, 8, 20]
+    )
+    return integral / mp.sqrt(2 * mp.pi)
 
 
 def series(x: mp.mpf, dimension: int) -> mp.mpf:
@@ -64,9 +66,9 @@ def test_m1_saws_series_needs_two_to_the_half_n(kappa: float) -> None:
     assert mass(kappa, mp.mpf(1)) == pytest.approx(math.exp(-(kappa**2) / 4), abs=1e-6)
     assert mass(kappa, mp.sqrt(2)) == pytest.approx(1, abs=1e-6)
     law = AngularGaussian(torch.eye(3, dtype=torch.float64)[0], kappa)
-    ours = law.log_kernel(torch.tensor(0.3, dtype=torch.float64)).exp().item()
-    right = mp.exp(-(mp.mpf(kappa) ** 2) / 2) * series(mp.sqrt(2) * kappa * mp.mpf("0.3"), 3)
-    assert ours == pytest.approx(float(right), rel=1e-12)
+    found = law.log_kernel(torch.tensor(0.3, dtype=torch.float64)).exp().item()
+    expected = mp.exp(-(mp.mpf(kappa) ** 2) / 2) * series(mp.sqrt(2) * kappa * mp.mpf("0.3"), 3)
+    assert found == pytest.approx(float(expected), rel=1e-12)
 
 
 def test_m2_proposition_1_needs_a_root_and_half_a_power() -> None:
@@ -76,16 +78,16 @@ def test_m2_proposition_1_needs_a_root_and_half_a_power() -> None:
         scale = a ** (-mp.mpf(D) / 2) / ((2 * mp.pi) ** power * mp.sqrt(determinant))
         return scale * mp.exp(-(square - gamma**2) / 2) * radial(gamma)
 
-    right, printed = (cross / mp.sqrt(a), mp.mpf(D - 1) / 2), (cross / a, mp.mpf(D) / 2 - 1)
-    assert mp.almosteq(density(*right), truth(), 1e-10)
-    for gamma, power in (printed, (right[0], printed[1]), (printed[0], right[1])):
-        assert abs(density(gamma, power) / truth() - 1) > 0.05
+    corrected, printed = (cross / mp.sqrt(a), mp.mpf(D - 1) / 2), (cross / a, mp.mpf(D) / 2 - 1)
+    assert mp.almosteq(density(*corrected), integrated_density(), 1e-10)
+    for gamma, power in (printed, (corrected[0], printed[1]), (printed[0], corrected[1])):
+        assert abs(density(gamma, power) / integrated_density() - 1) > 0.05
     law = GeneralAngularGaussian(
         torch.tensor([float(x) for x in MEAN], dtype=torch.float64),
         covariance_matrix=torch.tensor(SIGMA.tolist(), dtype=torch.float64),
     )
-    ours = law.log_prob(torch.tensor([float(x) for x in POINT], dtype=torch.float64)).exp().item()
-    assert ours == pytest.approx(float(truth()), rel=1e-10)
+    found = law.log_prob(torch.tensor([float(x) for x in POINT], dtype=torch.float64)).exp().item()
+    assert found == pytest.approx(float(integrated_density()), rel=1e-10)
 
 
 def test_m1_proposition_2_needs_the_same_root_of_two() -> None:
@@ -93,8 +95,8 @@ def test_m1_proposition_2_needs_the_same_root_of_two() -> None:
     gamma, half = cross / mp.sqrt(a), mp.mpf(D) / 2
     scale = mp.gamma(half) / (2 * mp.pi**half) * a**-half / mp.sqrt(determinant)
     scale *= mp.exp(-square / 2)
-    assert mp.almosteq(scale * series(mp.sqrt(2) * gamma, D), truth(), 1e-10)
-    assert abs(scale * series(gamma, D) / truth() - 1) > 0.2
+    assert mp.almosteq(scale * series(mp.sqrt(2) * gamma, D), integrated_density(), 1e-10)
+    assert abs(scale * series(gamma, D) / integrated_density() - 1) > 0.2
 
 
 def test_m3_proposition_3_has_the_wrong_exponent_and_argument() -> None:
@@ -105,16 +107,16 @@ def test_m3_proposition_3_has_the_wrong_exponent_and_argument() -> None:
     def density(exponent: mp.mpf, argument: mp.mpf) -> mp.mpf:
         return scale * mp.exp(-square / 2 + exponent) * mp.gamma(D) * mp.pcfd(-D, argument)
 
-    assert mp.almosteq(density(gamma**2 / 4, -gamma), truth(), 1e-10)
-    assert density(-(gamma**2) / 8, mp.sqrt(2) * gamma) / truth() < 0.1
+    assert mp.almosteq(density(gamma**2 / 4, -gamma), integrated_density(), 1e-10)
+    assert density(-(gamma**2) / 8, mp.sqrt(2) * gamma) / integrated_density() < 0.1
 
 
 def test_m4_the_joint_density_needs_the_root_of_the_determinant() -> None:
     determinant = mp.det(SIGMA)
     integrand = lambda r: joint(r, determinant)  # noqa: E731
     printed = mp.quad(integrand, [0, 1, 2, 4, 8, 20])
-    assert mp.almosteq(printed * mp.sqrt(determinant), truth(), 1e-10)
-    assert abs(printed / truth() - 1) > 0.1
+    assert mp.almosteq(printed * mp.sqrt(determinant), integrated_density(), 1e-10)
+    assert abs(printed / integrated_density() - 1) > 0.1
 
 
 @pytest.mark.parametrize("law", [AngularGaussian, VonMisesFisher])
@@ -131,18 +133,18 @@ def test_m5_neither_law_is_antipodally_symmetric(
 def test_m6_concentrations_of_a_variance() -> None:
     assert VonMisesFisher.concentration_of(0.14) == pytest.approx(7.14, abs=0.005)
     assert AngularGaussian.concentration_of(2.0) ** 2 == pytest.approx(0.5)
-    # The paper's κ² = 7 for the first law would be κ = 2.65, another law altogether.
+    # The paper's κ² = 7 for the first law would mean κ = 2.65.
     t = torch.ones((), dtype=torch.float64)
-    right, read = kernel(VonMisesFisher, 1 / 0.14, 512), kernel(VonMisesFisher, 7**0.5, 512)
-    assert abs((right(t) - right(-t)) / (read(t) - read(-t)) - 2.7) < 0.01
-    # Read with the printed series, its optimum κ² = 0.2 is 0.1, as steep as the other's optimum.
+    correct, misread = kernel(VonMisesFisher, 1 / 0.14, 512), kernel(VonMisesFisher, 7**0.5, 512)
+    assert abs((correct(t) - correct(-t)) / (misread(t) - misread(-t)) - 2.7) < 0.01
+    # κ² = 0.2, the optimum with the printed series, means 0.1: as steep as the other optimum.
     assert equivalent_temperature(10.0, 512) == pytest.approx(1 / 0.14, abs=0.02)
 
 
-def drain(left: list[int], least: int) -> list[int]:
-    while len(left) >= least:
-        left.pop(0)
-    return left
+def drain(remaining: list[int], least: int) -> list[int]:
+    while len(remaining) >= least:
+        remaining.pop(0)
+    return remaining
 
 
 def test_m7_the_loop_must_end_before_the_list_is_empty() -> None:
@@ -160,7 +162,7 @@ def test_m8_the_loss_is_minus_the_log_of_the_product() -> None:
     total = posterior_loss(z, labels, kernel(VonMisesFisher, 5.0, 8))
     product = (-each).exp().prod()
     assert total.item() == pytest.approx(-product.log().item(), rel=1e-10)
-    assert -product.item() > -1e-20  # the printed form is flat: no gradient is left in it
+    assert -product.item() > -1e-20  # the printed form is flat: its gradient vanishes
 
 
 def test_m9_other_classes_in_the_batch_are_the_negatives() -> None:
@@ -173,7 +175,7 @@ def test_m9_other_classes_in_the_batch_are_the_negatives() -> None:
     assert torch.autograd.grad(both, z)[0].abs().max() > 0.1
 
 
-def test_m10_a_simplex_stands_farther_apart_than_the_basis() -> None:
+def test_m10_simplex_directions_are_farther_apart_than_the_basis() -> None:
     basis, simplex = standard_basis(10), regular_simplex(10)
     assert (basis @ basis.T)[0, 1] == 0
     assert (simplex @ simplex.T)[0, 1].item() == pytest.approx(-1 / 9, abs=1e-6)

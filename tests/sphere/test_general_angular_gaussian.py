@@ -42,7 +42,7 @@ def test_against_projected_gaussian_draws() -> None:
     noise = torch.randn(200_000, 3, generator=generator, dtype=torch.float64)
     draws = MEAN + noise @ torch.linalg.cholesky(COVARIANCE).T
     draws = torch.nn.functional.normalize(draws, dim=1)
-    grid = points(400_000)  # uniform: the mean of the density over a cap is its share of the draws
+    grid = points(400_000)  # uniform points, for Monte Carlo integration of the density
     for pole in points(5):
         inside = grid @ pole > 0.6
         expected = law.log_prob(grid[inside]).exp().sum() * 4 * torch.pi / len(grid)
@@ -53,24 +53,24 @@ def test_against_projected_gaussian_draws() -> None:
 
 
 @pytest.mark.parametrize("dimension", [2, 5, 300])
-def test_an_isotropic_covariance_is_the_angular_gaussian(dimension: int) -> None:
+def test_isotropic_covariance_gives_the_angular_gaussian(dimension: int) -> None:
     pole = points(1, dimension)[0]
     eye = torch.eye(dimension, dtype=torch.float64)
     general = GeneralAngularGaussian(3 * pole, covariance_matrix=4 * eye)
-    plain = AngularGaussian(pole, 1.5)
+    isotropic = AngularGaussian(pole, 1.5)
     at = points(7, dimension)
-    assert torch.allclose(general.log_prob(at), plain.log_prob(at), rtol=1e-12, atol=1e-11)
+    assert torch.allclose(general.log_prob(at), isotropic.log_prob(at), rtol=1e-12, atol=1e-11)
 
 
-def test_three_ways_to_give_the_covariance() -> None:
+def test_covariance_cholesky_factor_and_precision_agree() -> None:
     at = points(4)
-    ways = [
+    laws = [
         GeneralAngularGaussian(MEAN, covariance_matrix=COVARIANCE),
         GeneralAngularGaussian(MEAN, scale_tril=torch.linalg.cholesky(COVARIANCE)),
         GeneralAngularGaussian(MEAN, precision_matrix=torch.linalg.inv(COVARIANCE)),
     ]
-    for law in ways:
-        assert torch.allclose(law.log_prob(at), ways[0].log_prob(at), rtol=1e-12)
+    for law in laws:
+        assert torch.allclose(law.log_prob(at), laws[0].log_prob(at), rtol=1e-12)
         assert torch.allclose(law.covariance_matrix, COVARIANCE)
         assert torch.allclose(law.precision_matrix @ COVARIANCE, torch.eye(3).double(), atol=1e-12)
 
@@ -81,8 +81,8 @@ def test_derivatives_vmap_and_shapes() -> None:
         law = GeneralAngularGaussian(mean, covariance_matrix=covariance, validate_args=False)
         return law.log_prob(torch.nn.functional.normalize(at, dim=-1))
 
-    given = (points(2), MEAN.expand(2, 3).clone(), COVARIANCE.expand(2, 3, 3).clone())
-    inputs = tuple(x.requires_grad_() for x in given)
+    tensors = (points(2), MEAN.expand(2, 3).clone(), COVARIANCE.expand(2, 3, 3).clone())
+    inputs = tuple(x.requires_grad_() for x in tensors)
     assert torch.autograd.gradcheck(log_prob, inputs)
     assert torch.autograd.gradgradcheck(log_prob, inputs)
     assert torch.allclose(torch.func.vmap(log_prob)(*inputs), log_prob(*inputs))
@@ -91,7 +91,7 @@ def test_derivatives_vmap_and_shapes() -> None:
     assert law.expand(torch.Size([2, 4])).sample(torch.Size([6])).shape == (6, 2, 4, 3)
 
 
-def test_bad_input_gets_a_sentence() -> None:
+def test_invalid_input_raises() -> None:
     eye = torch.eye(3, dtype=torch.float64)
     with pytest.raises(ValueError, match="not positive definite"):
         GeneralAngularGaussian(MEAN, covariance_matrix=eye - 2 * torch.diag(eye[0]))
@@ -110,9 +110,9 @@ def test_bad_input_gets_a_sentence() -> None:
 
 
 def test_against_projnormal() -> None:
-    reason = "projnormal is not installed; it is a second oracle, mpmath being the first"
-    theirs = pytest.importorskip("projnormal.formulas.projected_normal", reason=reason)
+    reason = "projnormal, a second reference besides mpmath, is not installed"
+    projnormal = pytest.importorskip("projnormal.formulas.projected_normal", reason=reason)
     law = GeneralAngularGaussian(MEAN, covariance_matrix=COVARIANCE)
     at = points(20)
-    other = theirs.log_pdf(mean_x=MEAN, covariance_x=COVARIANCE, y=at)
-    assert torch.allclose(law.log_prob(at), other, rtol=1e-6)
+    expected = projnormal.log_pdf(mean_x=MEAN, covariance_x=COVARIANCE, y=at)
+    assert torch.allclose(law.log_prob(at), expected, rtol=1e-6)

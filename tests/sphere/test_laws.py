@@ -1,7 +1,8 @@
-"""Every law of one mean direction: a new one is a line in LAWS_UNDER_TEST."""
+"""Tests of every SphericalLaw; a new law is one line in LAWS_UNDER_TEST."""
 
 import shutil
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -39,12 +40,12 @@ def build(
     concentration: float | torch.Tensor,
     shape: dict[str, float],
 ) -> SphericalLaw:
-    made: Any = law
-    found: SphericalLaw = made(torch.eye(dimension, dtype=torch.float64)[0], concentration, **shape)
-    return found
+    make: Any = law
+    built: SphericalLaw = make(torch.eye(dimension, dtype=torch.float64)[0], concentration, **shape)
+    return built
 
 
-def test_the_table_holds_every_registered_law() -> None:
+def test_every_registered_law_is_tested() -> None:
     assert {LAWS[name] for name in LAWS} == {law for law, _ in LAWS_UNDER_TEST}
 
 
@@ -62,7 +63,7 @@ def test_contract_in_many_dimensions(law: type[SphericalLaw], shape: dict[str, f
 
 @each_law
 @pytest.mark.parametrize("dimension", [2, 3, 4, 16, 128, 512, 2048, 4096])
-def test_neither_nan_nor_infinite(
+def test_values_and_slopes_are_finite(
     law: type[SphericalLaw], shape: dict[str, float], dimension: int
 ) -> None:
     cosine = torch.tensor([-1, -0.5, 0, 0.5, 1], dtype=torch.float64, requires_grad=True)
@@ -96,7 +97,7 @@ def test_kl_to_the_uniform_law(law: type[SphericalLaw], shape: dict[str, float])
 
 
 @each_law
-def test_rsample_carries_the_gradient_of_the_mean(
+def test_rsample_has_the_gradient_of_the_mean(
     law: type[SphericalLaw], shape: dict[str, float]
 ) -> None:
     if not law.has_rsample:
@@ -106,13 +107,13 @@ def test_rsample_carries_the_gradient_of_the_mean(
     kappa = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
     found = build(law, 6, kappa, shape)
     draws = found.rsample(torch.Size([100_000]), generator=torch.Generator().manual_seed(0))
-    (sampled,) = torch.autograd.grad(draws[:, 0].mean(), kappa)
+    (estimated,) = torch.autograd.grad(draws[:, 0].mean(), kappa)
     (exact,) = torch.autograd.grad(found.mean_resultant_length, kappa)
-    assert torch.allclose(sampled, exact, rtol=0.03)
+    assert torch.allclose(estimated, exact, rtol=0.03)
 
 
 @each_law
-def test_the_same_generator_gives_the_same_draws(
+def test_draws_depend_on_the_generator_only(
     law: type[SphericalLaw], shape: dict[str, float]
 ) -> None:
     found = build(law, 4, 2.0, shape)
@@ -124,7 +125,7 @@ def test_the_same_generator_gives_the_same_draws(
 
 
 @pytest.mark.parametrize(
-    ("build_it", "sentence"),
+    ("call", "message"),
     [
         (lambda: AngularGaussian(torch.tensor([2.0, 0.0]), 1.0), "length 2, .*normalize"),
         (lambda: VonMisesFisher(torch.eye(3)[0], -1.0), "concentration is -1, .*at least 0"),
@@ -137,10 +138,9 @@ def test_the_same_generator_gives_the_same_draws(
         ),
     ],
 )
-def test_bad_input_gets_a_sentence(build_it: object, sentence: str) -> None:
-    assert callable(build_it)
-    with pytest.raises(ValueError, match=sentence):
-        build_it()
+def test_invalid_input_raises(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 @pytest.mark.slow
@@ -154,6 +154,6 @@ def test_torch_compile(law: type[SphericalLaw], shape: dict[str, float]) -> None
     )
     eager = build(law, 5, 2.0, {**shape, "validate_args": False})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's own, about its own internals
+        warnings.simplefilter("ignore")  # warnings about internals of torch
         compiled = torch.compile(lambda x: eager.log_prob(x))(points)
     assert torch.allclose(compiled, eager.log_prob(points), rtol=1e-12)

@@ -19,7 +19,7 @@ def test_log_density(dimension: int, kappa: float) -> None:
         assert found == pytest.approx(expected, rel=1e-10, abs=1e-10)
 
 
-def test_the_antipode_is_finite_and_beyond_rounding_does_not_matter() -> None:
+def test_log_density_at_the_antipode_is_finite_even_below_minus_one() -> None:
     law = PowerSpherical(torch.eye(3, dtype=torch.float64)[0], 2.0)
     edge = torch.tensor([-1.0 - 1e-15, -1.0], dtype=torch.float64)
     assert law.log_kernel(edge).isfinite().all()

@@ -8,7 +8,7 @@ COSINES = [-1.0, -0.3, 0.0, 0.6, 1.0]
 
 
 def exact(cosine: float, kappa: float, df: float, dimension: int) -> float:
-    """Return log g from Gauss's hypergeometric function, with digits for what cancels."""
+    """Return log g by Gauss's hypergeometric function, with extra digits where it cancels."""
     with mp.workdps(60 if cosine >= 0 else 200 + 5 * dimension):
         k, nu, d = mp.mpf(kappa), mp.mpf(df), mp.mpf(dimension)
         b = k * mp.mpf(cosine) / mp.sqrt(nu + k * k)
@@ -26,12 +26,12 @@ def test_log_density(dimension: int, df: float) -> None:
         found = law.log_kernel(torch.tensor(COSINES, dtype=torch.float64))
         for cosine, value in zip(COSINES, found.tolist(), strict=True):
             if cosine < 0 and dimension > 5:
-                continue  # thousands of digits would cancel; mass and draws vouch for these
+                continue  # thousands of digits would cancel; test_laws.py checks mass and draws
             assert value == pytest.approx(exact(cosine, kappa, df, dimension), rel=1e-10, abs=1e-10)
 
 
 @pytest.mark.parametrize("dimension", [2, 16, 512])
-def test_many_degrees_of_freedom_give_the_angular_gaussian(dimension: int) -> None:
+def test_angular_gaussian_is_the_limit_of_many_degrees_of_freedom(dimension: int) -> None:
     pole = torch.eye(dimension, dtype=torch.float64)[0]
     cosines = torch.tensor(COSINES, dtype=torch.float64)
     gaussian = AngularGaussian(pole, 2.0).log_kernel(cosines)
@@ -43,11 +43,11 @@ def test_many_degrees_of_freedom_give_the_angular_gaussian(dimension: int) -> No
     assert gaps[2] < 1e-4 + 2e-5 * dimension
 
 
-def test_tails_are_heavier_than_the_gaussians() -> None:
+def test_tails_are_heavier_than_those_of_the_angular_gaussian() -> None:
     pole = torch.eye(8, dtype=torch.float64)[0]
-    behind = torch.tensor(-1.0, dtype=torch.float64)
-    heavy = ProjectedStudentT(pole, 6.0, 2.0).log_kernel(behind)
-    assert heavy > AngularGaussian(pole, 6.0).log_kernel(behind) + 5
+    antipode = torch.tensor(-1.0, dtype=torch.float64)
+    heavy = ProjectedStudentT(pole, 6.0, 2.0).log_kernel(antipode)
+    assert heavy > AngularGaussian(pole, 6.0).log_kernel(antipode) + 5
 
 
 def test_slope_in_the_degrees_of_freedom() -> None:

@@ -20,14 +20,14 @@ def test_density_entropy_and_mean() -> None:
     assert (ranks - steps).abs().max() * 50_000**0.5 < 2.2
 
 
-def test_shapes() -> None:
+def test_batch_and_sample_shapes() -> None:
     law = Uniform(4, (2,)).expand(torch.Size([3, 2]))
     assert law.batch_shape == (3, 2)
     assert law.rsample(torch.Size([5])).shape == (5, 3, 2, 4)
     assert law.log_prob(torch.eye(4)[0]).shape == (3, 2)
 
 
-def test_bad_input_gets_a_sentence() -> None:
+def test_invalid_input_raises() -> None:
     with pytest.raises(ValueError, match="dimension is 1"):
         Uniform(1)
     with pytest.raises(ValueError, match="value has length 2, but must lie on the unit sphere"):

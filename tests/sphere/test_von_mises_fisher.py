@@ -38,7 +38,7 @@ def test_normalizer_and_its_slope(dimension: int) -> None:
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 16, 128])
-def test_against_scipy_where_scipy_holds(dimension: int) -> None:
+def test_against_scipy_where_it_does_not_underflow(dimension: int) -> None:
     order = dimension / 2 - 1
     for kappa in (1.0, 10.0, 100.0):
         bessel = scipy.special.ive(order, kappa)
@@ -47,10 +47,10 @@ def test_against_scipy_where_scipy_holds(dimension: int) -> None:
         found = log_cosine_mgf(torch.tensor(kappa, dtype=torch.float64), dimension).item()
         assert found == pytest.approx(log_mgf, rel=1e-10, abs=1e-10)
         pole = torch.eye(dimension, dtype=torch.float64)[0]
-        other = scipy.stats.vonmises_fisher(pole.numpy(), kappa)
+        expected = scipy.stats.vonmises_fisher(pole.numpy(), kappa)
         law = VonMisesFisher(pole, kappa)
-        assert law.log_prob(pole).item() == pytest.approx(other.logpdf(pole.numpy()), rel=1e-9)
-        assert law.entropy().item() == pytest.approx(other.entropy(), rel=1e-8, abs=1e-8)
+        assert law.log_prob(pole).item() == pytest.approx(expected.logpdf(pole.numpy()), rel=1e-9)
+        assert law.entropy().item() == pytest.approx(expected.entropy(), rel=1e-8, abs=1e-8)
 
 
 def test_kl_divergence() -> None:
@@ -65,10 +65,10 @@ def test_kl_divergence() -> None:
     assert torch.distributions.kl_divergence(p, p).item() == pytest.approx(0, abs=1e-14)
 
 
-def test_the_circle_is_torch_von_mises() -> None:
+def test_on_the_circle_it_equals_torch_von_mises() -> None:
     angles = torch.linspace(-3, 3, 7, dtype=torch.float64)
     points = torch.stack([angles.cos(), angles.sin()], 1)
     found = VonMisesFisher(torch.tensor([1.0, 0.0], dtype=torch.float64), 2.5).log_prob(points)
     zero = torch.zeros((), dtype=torch.float64)
     expected = torch.distributions.VonMises(zero, zero + 2.5).log_prob(angles)
-    assert torch.allclose(found, expected, rtol=1e-6)  # torch's own series has seven digits
+    assert torch.allclose(found, expected, rtol=1e-6)  # the series of torch has seven digits

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sterad.data import Synthetic
+from sterad.data import Dataset, Synthetic
 from sterad.errors import SteradError
-from sterad.streams import Blurry, Boundary
+from sterad.streams import Blurry, Boundary, Clear, Linear
 from sterad.streams import blurry as module
-from sterad.streams.blurry import half_normal_order
+from sterad.streams.blurry import half_normal_order, trapezoid_times
 
 
 def reference(sequence: list[int], scale: float, rng: np.random.Generator) -> list[int]:
@@ -109,3 +109,44 @@ def test_tasks_overlap_and_no_end_is_announced() -> None:
 def test_a_missing_scale_raises() -> None:
     with pytest.raises(SteradError, match="give scale"):
         Blurry(tasks=5).open(Synthetic(per_class=2).load(), 0)
+
+
+def labeled(per_class: tuple[int, ...]) -> Dataset:
+    labels = np.repeat(np.arange(len(per_class)), per_class)
+    images = np.zeros((len(labels), 1, 1, 1), np.uint8)
+    return Dataset.from_arrays(images, labels, images[: len(per_class)], range(len(per_class)))
+
+
+def test_linear_shares_are_straight_lines() -> None:
+    # Three tasks of 20,000 and an overlap of one half: each transition lasts 10,000.
+    order = (0, 1, 2)
+    stream = Linear(tasks=3, label_order=order).open(labeled((20_000,) * 3), seed=0)
+    shares = stream.proportions(60) / 1000
+    middle = np.arange(60) * 1000 + 500
+    falls = [np.clip((end + 5000 - middle) / 10_000, 0, 1) for end in (20_000, 40_000)]
+    expected = np.stack([falls[0], falls[1] - falls[0], 1 - falls[1]], axis=1)
+    assert np.abs(shares - expected).max() < 0.06  # three deviations of 1,000 draws
+
+
+def test_linear_overlap_is_a_fraction_of_the_smaller_task() -> None:
+    stream = Linear(tasks=2, overlap=1.0, label_order=(0, 1)).open(labeled((9000, 1000)), 0)
+    first = np.flatnonzero(stream.dataset.train_labels[stream.order] == 1)[0]
+    last = np.flatnonzero(stream.dataset.train_labels[stream.order] == 0)[-1]
+    assert first == pytest.approx(8550, abs=150)
+    assert last == pytest.approx(9450, abs=150)
+
+
+def test_linear_without_overlap_has_the_task_order_of_clear() -> None:
+    data = labeled((30, 20, 10))
+    linear, clear = Linear(tasks=3, overlap=0).open(data, 1), Clear(tasks=3).open(data, 1)
+    labels = data.train_labels
+    assert labels[linear.order].tolist() == labels[clear.order].tolist()
+    assert linear.ends == ()
+
+
+def test_trapezoid_times_have_a_uniform_density() -> None:
+    times = trapezoid_times((50_000, 70_000, 100_000), 1.0, np.random.default_rng(0))
+    counts, _ = np.histogram(times, bins=20, range=(0, 100_000))
+    assert counts == pytest.approx(np.full(20, 5000), abs=250)
+    assert times.min() >= 0
+    assert times.max() <= 100_000

@@ -1,5 +1,6 @@
-"""Properties of every registered stream on any dataset."""
+"""Properties of every registered stream on any dataset, and class imbalance."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sterad.data import Dataset
+from sterad.data import Dataset, Synthetic
 from sterad.errors import SteradError
 from sterad.streams import (
     STREAMS,
@@ -24,7 +25,7 @@ from sterad.streams import (
     SiBlurry,
     Stream,
 )
-from sterad.streams.description import random_ranks
+from sterad.streams.description import long_tail_counts, random_ranks
 
 shares = st.floats(0, 100)
 GOLDEN = {
@@ -131,8 +132,8 @@ def test_equal_arguments_give_equal_streams_in_any_read_order(
 
 
 def test_the_streams_of_the_package_are_all_tested() -> None:
-    ours = {name for name in STREAMS if STREAMS.origin(name).startswith("sterad.streams.")}
-    assert ours == {*GOLDEN, "replay-file", "live"}
+    built_in = {name for name in STREAMS if STREAMS.origin(name).startswith("sterad.streams.")}
+    assert built_in == {*GOLDEN, "replay-file", "live"}
 
 
 def three_hundred() -> Dataset:
@@ -211,3 +212,49 @@ def test_every_image_has_rank_0_equally_often() -> None:
     rng, labels = np.random.default_rng(0), np.array([0, 1, 0, 1, 0])
     first = sum(random_ranks(labels, rng) == 0 for _ in range(3000)) / 3000
     np.testing.assert_allclose(first, [1 / 3, 1 / 2, 1 / 3, 1 / 2, 1 / 3], atol=0.04)
+
+
+def test_the_tail_is_exponential_and_keeps_one_of_each_class() -> None:
+    counts = long_tail_counts(np.full(10, 500), 100.0, np.random.default_rng(0))
+    expected = [round(500 * 100 ** (-rank / 9)) for rank in range(10)]
+    assert sorted(counts.tolist(), reverse=True) == expected
+    assert long_tail_counts(np.array([3, 0, 2]), 1e9, np.random.default_rng(0)).tolist() in (
+        [3, 0, 1],
+        [1, 0, 2],
+    )
+    assert long_tail_counts(np.array([7, 9]), 1.0, np.random.default_rng(0)).tolist() == [7, 9]
+
+
+@pytest.mark.parametrize("source", [Clear(tasks=5), Blurry(tasks=5, scale=30.0)])
+def test_imbalance_keeps_the_order_of_the_stream(source: Clear | Blurry) -> None:
+    data = Synthetic(per_class=50, image_size=1).load()
+    whole = source.open(data, 2)
+    thin = dataclasses.replace(source, imbalance=20.0).open(data, 2)
+    stays = np.isin(whole.order, thin.order)
+    assert whole.order[stays].tolist() == thin.order.tolist()
+    assert len(thin.ends) == len(whole.ends)
+    for before, after in zip(whole.ends, thin.ends, strict=True):
+        assert stays[:before].sum() == after
+
+
+def test_imbalance_keeps_domains_and_evaluations() -> None:
+    data = Synthetic(per_class=50).load()
+    thin = Domain(kind="brightness", domains=3, imbalance=10).open(data, 0)
+    assert thin.ends[-1] == thin.samples < 500
+    assert [one.start for one in thin.shifts] == [0, *thin.ends[:-1]]
+    assert [one.since for one in thin.evaluations()] == [1, *(end + 1 for end in thin.ends[:-1])]
+
+
+def test_an_empty_domain_raises() -> None:
+    data = Synthetic(classes=2, per_class=4).load()
+    with pytest.raises(SteradError, match="leaves a task or domain"):
+        Domain(kind="brightness", domains=8, imbalance=4).open(data, 0)
+
+
+@pytest.mark.parametrize("imbalance", [0.5, -1.0, float("inf"), float("nan")])
+def test_an_impossible_imbalance_raises(imbalance: float) -> None:
+    message = rf"^imbalance {imbalance} is out of range: give a number in \[1, 1e\+06\]$"
+    with pytest.raises(SteradError, match=message):
+        Clear(tasks=5, imbalance=imbalance)
+    with pytest.raises(SteradError, match=f"^imbalance {imbalance} must be a finite number"):
+        long_tail_counts(np.array([3, 2]), imbalance, np.random.default_rng(0))

@@ -22,13 +22,13 @@ def test_augmentations_are_registered_by_name() -> None:
 @pytest.mark.parametrize("side", [8, 28, 32, 64])
 def test_a_view_has_the_shape_of_its_images(name: str, n: int, channels: int, side: int) -> None:
     x = torch.rand(n, channels, side, side, generator=rng(1)).requires_grad_()
-    kept = x.detach().clone()
+    original = x.detach().clone()
     view = AUGMENTATIONS[name](flip=True)(x, rng())
     assert view.shape == x.shape
     assert view.dtype == torch.float32
     assert view.grad_fn is None
     assert view.is_contiguous()
-    assert torch.equal(x, kept)
+    assert torch.equal(x, original)
     if n and name != "none":
         assert 0 <= float(view.min()) <= float(view.max()) <= 1
         assert not torch.equal(view, x)

@@ -47,19 +47,19 @@ def _kornia(name: str) -> Callable[[Tensor, Tensor], Tensor]:
 def test_operators_match_kornia(name: str, side: int) -> None:
     x = images(side)
     factor = getattr(color.draw_jitter(16, rng(1)), name)
-    kept = x.clone()
-    ours = getattr(color, name)(x, factor)
-    assert ours.dtype == torch.float32
-    assert (ours - _kornia(name)(x.double(), factor.double())).abs().max() < 1e-6
-    assert 0 <= float(ours.min()) <= float(ours.max()) <= 1
-    assert torch.equal(x, kept)
+    original = x.clone()
+    found = getattr(color, name)(x, factor)
+    assert found.dtype == torch.float32
+    assert (found - _kornia(name)(x.double(), factor.double())).abs().max() < 1e-6
+    assert 0 <= float(found.min()) <= float(found.max()) <= 1
+    assert torch.equal(x, original)
 
 
 @pytest.mark.parametrize("turns", [-0.5, -0.4, -1 / 6, 0.0, 1 / 3, 0.5])
 def test_hue_matches_kornia_on_the_whole_circle(turns: float) -> None:
     x, factor = images(), torch.full((16,), turns)
-    theirs = _kornia("hue")(x.double(), factor.double())
-    assert (color.hue(x, factor) - theirs).abs().max() < 1e-6
+    expected = _kornia("hue")(x.double(), factor.double())
+    assert (color.hue(x, factor) - expected).abs().max() < 1e-6
 
 
 def test_a_third_of_a_turn_takes_red_to_green() -> None:
@@ -70,19 +70,19 @@ def test_a_third_of_a_turn_takes_red_to_green() -> None:
 
 def test_gray_matches_kornia_and_changes_only_the_chosen() -> None:
     x = images()
-    ours = color.gray(x, torch.arange(16) % 2 == 0)
-    theirs = kornia.color.rgb_to_grayscale(x.double()).expand(-1, 3, -1, -1)
-    assert (ours[::2] - theirs[::2]).abs().max() < 1e-6
-    assert torch.equal(ours[1::2], x[1::2])
+    found = color.gray(x, torch.arange(16) % 2 == 0)
+    expected = kornia.color.rgb_to_grayscale(x.double()).expand(-1, 3, -1, -1)
+    assert (found[::2] - expected[::2]).abs().max() < 1e-6
+    assert torch.equal(found[1::2], x[1::2])
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
 def test_jitter_matches_kornia(order: tuple[int, ...]) -> None:
     x = images()
-    theirs = kornia.augmentation.ColorJitter(0.4, 0.4, 0.4, 0.1, p=0.8)
+    expected = kornia.augmentation.ColorJitter(0.4, 0.4, 0.4, 0.1, p=0.8)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
-        params = theirs.forward_parameters(x.shape)
+        params = expected.forward_parameters(x.shape)
     params = {name: v.double() if v.is_floating_point() else v for name, v in params.items()}
     params["order"] = torch.tensor(order)
     chosen = params["batch_prob"] > 0.5
@@ -90,9 +90,9 @@ def test_jitter_matches_kornia(order: tuple[int, ...]) -> None:
     factors = {name: params[f"{name}_factor"].clone() for name in NAMES}
     for name, values in factors.items():
         values[~chosen] = 0.0 if name == "hue" else 1.0
-    ours = color.jitter(x, Jitter(**factors, order=tuple(NAMES[i] for i in order)))
-    assert (ours - theirs(x.double(), params=params)).abs().max() < 1e-6
-    assert torch.allclose(ours[~chosen], x[~chosen], rtol=0, atol=1e-6)
+    found = color.jitter(x, Jitter(**factors, order=tuple(NAMES[i] for i in order)))
+    assert (found - expected(x.double(), params=params)).abs().max() < 1e-6
+    assert torch.allclose(found[~chosen], x[~chosen], rtol=0, atol=1e-6)
 
 
 def test_jitter_draws_its_published_ranges() -> None:

@@ -36,19 +36,19 @@ def corners(boxes: Boxes) -> Tensor:
 def test_resized_crop_matches_kornia(side: int, channels: int) -> None:
     x = torch.rand(12, channels, side, side, generator=rng(1))
     boxes = draw_boxes(12, side, side, rng(2))
-    theirs = kornia.geometry.transform.crop_and_resize(
+    expected = kornia.geometry.transform.crop_and_resize(
         x.double(), corners(boxes), (side, side), mode="bilinear", align_corners=True
     )
-    ours = resized_crop(x, boxes)
-    assert ours.dtype == torch.float32
-    assert (ours - theirs).abs().max() < 1e-6
+    found = resized_crop(x, boxes)
+    assert found.dtype == torch.float32
+    assert (found - expected).abs().max() < 1e-6
 
 
 def test_resized_crop_of_oblong_images_matches_kornia() -> None:
     x = torch.rand(9, 3, 12, 20, generator=rng(1))
     boxes = draw_boxes(9, 12, 20, rng(2))
-    theirs = kornia.geometry.transform.crop_and_resize(x.double(), corners(boxes), (12, 20))
-    assert (resized_crop(x, boxes) - theirs).abs().max() < 1e-6
+    expected = kornia.geometry.transform.crop_and_resize(x.double(), corners(boxes), (12, 20))
+    assert (resized_crop(x, boxes) - expected).abs().max() < 1e-6
 
 
 @pytest.mark.parametrize("channels_last", [False, True])
@@ -128,20 +128,20 @@ def test_padded_crop_is_a_slice_of_the_padded_image(side: int) -> None:
     offsets = draw_offsets(20, 4, rng(2))
     padded = torch.zeros(20, 3, side + 8, side + 8)
     padded[:, :, 4:-4, 4:-4] = x
-    ours = padded_crop(x, offsets, 4)
+    found = padded_crop(x, offsets, 4)
     for i, (down, right) in enumerate(offsets.tolist()):
-        assert torch.equal(ours[i], padded[i, :, down : down + side, right : right + side])
+        assert torch.equal(found[i], padded[i, :, down : down + side, right : right + side])
 
 
 @pytest.mark.parametrize("side", [8, 28, 32])
 def test_mirrored_crop_equals_crop_then_flip(side: int) -> None:
     x, offsets = torch.rand(100, 3, side, side, generator=rng(1)), draw_offsets(100, 4, rng(2))
-    chosen, kept = torch.rand(100, generator=rng(3)) < 0.5, x.clone()
+    chosen, original = torch.rand(100, generator=rng(3)) < 0.5, x.clone()
     wanted = flip(padded_crop(x, offsets, 4), chosen)
     last = x.to(memory_format=torch.channels_last)  # contiguous: numpy; channels last: torch
     for given in (x, last):
         assert torch.equal(mirrored_crop(given, offsets, 4, chosen), wanted)
-        assert torch.equal(given, kept)
+        assert torch.equal(given, original)
 
 
 def test_offsets_are_uniform_and_differ_within_a_batch() -> None:
@@ -180,7 +180,7 @@ def reference(
 @pytest.mark.parametrize("side", [7, 8])
 def test_sixteenfold_matches_numpy_block_by_block(side: int) -> None:
     x = torch.rand(3, 2, side, side, generator=torch.Generator().manual_seed(0))
-    kept = x.clone()
+    original = x.clone()
     shown = sixteenfold(x)
     assert shown.shape == (FOLD * 3, 2, side, side)
     for g in range(4):
@@ -188,7 +188,7 @@ def test_sixteenfold_matches_numpy_block_by_block(side: int) -> None:
             for i in range(3):
                 expected = reference(x[i].numpy(), g, j)
                 assert np.array_equal(shown[(4 * g + j) * 3 + i].numpy(), expected)
-    assert torch.equal(x, kept)
+    assert torch.equal(x, original)
 
 
 def test_no_two_variants_are_the_same_and_each_has_the_same_pixels() -> None:

@@ -10,8 +10,7 @@ from typing import Any
 from sterad.cli.options import positional, read
 from sterad.data import DATASETS
 from sterad.data.dataset_files import check, check_cache, get
-from sterad.data.layout import data_root
-from sterad.data.sources import SOURCES
+from sterad.data.sources import SOURCES, data_root
 from sterad.errors import SteradError
 
 
@@ -63,12 +62,12 @@ def examine(options: CheckOptions) -> int:
     names = sorted(SOURCES) if name is None else [DATASETS.resolve(name)]
     whole = True
     for one in names:
-        found = check(one, place, bytes_too=True)
-        if name is None and not found.there and not _begun(one, place):
+        found = check(one, place, checksums=True)
+        if name is None and not found.is_readable and not _begun(one, place):
             print(f"{one} is not there")
             continue
-        whole &= found.whole
-        print(found.sentence)
+        whole &= found.is_complete
+        print(found.message)
         for line in check_cache(one, place):
             print(f"  {line}")
     return 0 if whole else 1

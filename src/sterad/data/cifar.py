@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from sterad.data.arrays import area_resize
 from sterad.data.description import DATASETS
-from sterad.data.layout import Layout, find_layout
 from sterad.data.restricted_pickle import read_pickle
+from sterad.data.sources import Layout, find_layout
 from sterad.data.stored import Contents, Split, StoredDataset
 from sterad.errors import SteradError
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from sterad.data.description import DATASETS
 from sterad.data.image_files import ImageFiles, list_images
-from sterad.data.layout import Layout, find_layout
+from sterad.data.sources import Layout, find_layout
 from sterad.data.stored import Contents, Split, StoredDataset
 from sterad.errors import SteradError
 

@@ -19,15 +19,15 @@ from sterad.errors import SteradError
 class CheckResult:
     """Result of a check."""
 
-    there: bool
-    """Whether the dataset can be read."""
-    whole: bool
-    """Whether the dataset is complete and undamaged."""
-    sentence: str
+    is_readable: bool
+    """Whether the files can be read."""
+    is_complete: bool
+    """Whether the files are complete and undamaged."""
+    message: str
 
 
-def check(name: str, root: Path, bytes_too: bool = False) -> CheckResult:
-    """Check the files of a dataset; with `bytes_too`, also compare all known checksums."""
+def check(name: str, root: Path, checksums: bool = False) -> CheckResult:
+    """Check the files of a dataset; with `checksums`, also compare their checksums."""
     description = DATASETS[name]
     if name not in SOURCES or not issubclass(description, StoredDataset):
         raise SteradError(
@@ -44,7 +44,7 @@ def check(name: str, root: Path, bytes_too: bool = False) -> CheckResult:
     if counts != official:
         expected = "{}, {:,} and {:,}".format(*official)
         return CheckResult(True, False, f"{name} is incomplete: {found}, of {expected}")
-    if bytes_too and (path := _find_wrong_checksum(contents, source)) is not None:
+    if checksums and (path := _find_wrong_checksum(contents, source)) is not None:
         return CheckResult(
             True, False, f"{name}: the checksum of {str(path)!r} is not the official one"
         )
@@ -101,8 +101,8 @@ def get(name: str, root: Path, retry: RetryPolicy | None = None) -> str:
             f"{', '.join(sorted(SOURCES))}"
         )
     before = check(name, root)
-    if before.there:
-        return f"{name} already exists, so nothing is downloaded; {before.sentence}"
+    if before.is_readable:
+        return f"{name} already exists, so nothing is downloaded; {before.message}"
     try:
         (root / ".sterad").mkdir(parents=True, exist_ok=True)
         with cache.hold_lock(
@@ -114,9 +114,9 @@ def get(name: str, root: Path, retry: RetryPolicy | None = None) -> str:
             f"cannot write to {str(root)!r}: {error.strerror}. Choose another --root"
         ) from error
     after = check(name, root)
-    if not after.there:
-        raise SteradError(after.sentence)
-    return after.sentence
+    if not after.is_readable:
+        raise SteradError(after.message)
+    return after.message
 
 
 def choose_files(source: Source, root: Path) -> tuple[Remote, ...]:

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sterad.data.dataset import Dataset
-from sterad.data.description import DATASETS, Defaults, equal_tasks
-from sterad.data.subset import Subset, occurrence_index
+from sterad.data.description import DATASETS, Defaults, Subset, equal_tasks, occurrence_index
 
 TRAIN_IMAGES = 1442
 """Number of training images."""
@@ -44,7 +43,7 @@ class Digits(Subset):
 
     def defaults(self) -> Defaults:
         """Return a small encoder and a blur of 0.15 of the images of a task (288 in full)."""
-        classes, images = self.counted(10, TRAIN_IMAGES)
+        classes, images = self.selected_counts(10, TRAIN_IMAGES)
         return Defaults(width=20, tasks=equal_tasks(classes, 5), scale=43.0 * images / TRAIN_IMAGES)
 
 

@@ -8,10 +8,9 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sterad.data.description import DATASETS
+from sterad.data.description import DATASETS, occurrence_index
 from sterad.data.image_files import ImageFiles, decoding_error, import_pillow, list_images
 from sterad.data.stored import Contents, Own, Split
-from sterad.data.subset import occurrence_index
 from sterad.errors import SteradError
 from sterad.seeds import numpy_generator
 from sterad.validation import Range, Seed
@@ -37,13 +36,13 @@ class Folder(Own):
 
     def contents(self) -> Contents:
         """List the image files."""
-        home = self.own_path()
+        home = self.user_path()
         test = next((home / n for n in TEST_FOLDERS if (home / n).is_dir()), None)
         if (home / "train").is_dir() and test is not None:
             return self._from_two_folders(home / "train", test)
         return self._from_one_folder(home)
 
-    def own_path(self) -> Path:
+    def user_path(self) -> Path:
         """Return the folder with the classes."""
         home = self.find_path(self.folder, "--folder")
         if not home.is_dir():

@@ -18,11 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from sterad.data.description import DATASETS
-from sterad.data.layout import Layout, find_layout
-from sterad.data.sources import IDX_FILES
+from sterad.data.sources import Layout, find_layout
 from sterad.data.stored import Contents, Split, StoredDataset
 from sterad.errors import SteradError
 
+IDX_FILES = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
 MAX_BYTES = 1 << 32
 """Largest unpacked size of an idx file; a damaged header can declare any size."""
 UINT8_CODE = 0x08

@@ -35,7 +35,7 @@ class Npz(Own):
 
     def contents(self) -> Contents:
         """Read and validate all arrays."""
-        path = self.own_path()
+        path = self.user_path()
         stored = _read_npz(path)
         found: dict[str, Any] = {
             key: stored.get(key, stored.get(other)) for key, other in ARRAY_NAMES.items()
@@ -60,7 +60,7 @@ class Npz(Own):
             sources=(path,),
         )
 
-    def own_path(self) -> Path:
+    def user_path(self) -> Path:
         """Return the .npz file."""
         path = self.find_path(self.npz_file, "--npz-file")
         if not path.is_file():

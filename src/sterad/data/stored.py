@@ -14,11 +14,9 @@ import numpy.typing as npt
 from sterad.data import cache
 from sterad.data.arrays import area_resize, content_digest
 from sterad.data.dataset import Dataset
-from sterad.data.description import Defaults, equal_tasks
-from sterad.data.layout import data_root
+from sterad.data.description import Defaults, Subset, equal_tasks
 from sterad.data.progress import progress
-from sterad.data.sources import SOURCES
-from sterad.data.subset import Subset
+from sterad.data.sources import SOURCES, data_root
 from sterad.errors import SteradError
 
 IMAGES_PER_CHUNK = 512
@@ -117,7 +115,7 @@ class StoredDataset(Subset):
             known_digest=content_digest(entry.digests, facts["class_names"]),
         )
 
-    def require(self) -> None:
+    def require_files(self) -> None:
         """Raise the error of `load` if the files are missing, without decoding images."""
         if cache.find_entry(self.root_folder, self.key) is None:
             self.contents()
@@ -125,16 +123,16 @@ class StoredDataset(Subset):
     def defaults(self) -> Defaults:
         """Return the paper's tasks and blur, scaled to the selected images; nothing is loaded."""
         official = SOURCES[self.name]
-        classes, images = self.counted(*self.there())
+        classes, images = self.selected_counts(*self.full_counts())
         scale = BLUR_SCALE * images / official.train
         return Defaults(width=64, tasks=equal_tasks(classes, official.tasks), scale=scale)
 
-    def there(self) -> tuple[int, int]:
+    def full_counts(self) -> tuple[int, int]:
         """Return the number of classes and training images before any selection."""
         return SOURCES[self.name].classes, SOURCES[self.name].train
 
     def location(self) -> str:
-        """Return the full path of the user's own files; nothing where the root is enough."""
+        """Return the path of the user's own files; empty for datasets found by the root alone."""
         return ""
 
     @property
@@ -208,13 +206,13 @@ class Own(StoredDataset):
         missing = " or ".join(repr(str(path)) for path in dict.fromkeys(candidates))
         raise SteradError(f"there is no {missing}: correct {option} or --root")
 
-    def own_path(self) -> Path:
-        """Return the user's file or folder, or say that it is missing."""
+    def user_path(self) -> Path:
+        """Return the file or folder of the user; raise if it is missing."""
         raise NotImplementedError
 
     def location(self) -> str:
         """Return the path below the root, however it was written, or the full path elsewhere."""
-        path, root = self.own_path().resolve(), self.root_folder.resolve()
+        path, root = self.user_path().resolve(), self.root_folder.resolve()
         return str(path.relative_to(root) if path.is_relative_to(root) else path)
 
     def allows_flip(self) -> bool:

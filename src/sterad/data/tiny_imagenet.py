@@ -12,8 +12,7 @@ import numpy as np
 
 from sterad.data.description import DATASETS
 from sterad.data.image_files import ImageFiles, list_images
-from sterad.data.layout import Layout, find_layout
-from sterad.data.sources import SOURCES
+from sterad.data.sources import SOURCES, Layout, find_layout
 from sterad.data.stored import Contents, Split, StoredDataset
 from sterad.errors import SteradError
 
@@ -53,7 +52,7 @@ class TinyImageNet(StoredDataset):
             ),
         )
 
-    def there(self) -> tuple[int, int]:
+    def full_counts(self) -> tuple[int, int]:
         """Count the classes on disk; return the official numbers if there are none."""
         official = SOURCES[self.name]
         for home in (self.root_folder / LAYOUT.folder, self.root_folder):

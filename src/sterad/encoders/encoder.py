@@ -1,4 +1,4 @@
-"""What an encoder is, and the table of encoders by name."""
+"""The base class of encoders, their registry, and checks of their arguments."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -8,66 +8,65 @@ from torch import Tensor, nn
 from sterad.errors import SteradError
 from sterad.registry import Registry
 
-SMALLEST_SIDE = 8
+MIN_IMAGE_SIZE = 8
+"""Smallest side of an image for a ResNet, in pixels."""
 Folds = tuple[tuple[str, str], ...]
-"""Names of convolutions and of the normalizations after them; `shortcut.0` lies in `shortcut`."""
+"""Pairs of the names of a convolution and of the normalization after it, as in `get_submodule`."""
 
 
 class Encoder(nn.Module, ABC):
-    """A module from images (n, c, s, s), or vectors (n, d), to features (n, `features`).
+    """A module from images (n, c, s, s) or vectors (n, d) to features (n, `features`).
 
-    Layers that may be folded for evaluation are named in `folds`, see `engine.folding`.
+    A module may name layers that can be folded for evaluation in `folds`: see `engine.folding`.
     """
 
     features: int
 
     @abstractmethod
     def forward(self, x: Tensor) -> Tensor:
-        """Return the features of x, not scaled."""
+        """Return the features of x, not normalized."""
 
 
 ENCODERS: Registry[Callable[[tuple[int, ...], int], Encoder]] = Registry(
     "encoder", "sterad.encoders"
 )
-"""Each is called with the shape of one input, (c, s, s) or (d,), and a width."""
+"""Functions of the shape of one input, (c, s, s) or (d,), and a width."""
 
 
 def check_width(width: int) -> None:
-    """Refuse a width below 1."""
+    """Raise if the width is below 1."""
     if width < 1:
         raise SteradError(
-            f"an encoder of width {width} has no channels: choose 1 or more, 64 as published"
+            f"an encoder of width {width} has no channels: give at least 1 (64 in the paper)"
         )
 
 
 def check_input(input_shape: tuple[int, ...]) -> None:
-    """Refuse what is neither the shape of a square image nor of a vector."""
+    """Raise if the shape is neither that of a square image nor that of a vector."""
     if len(input_shape) not in (1, 3):
         raise SteradError(
             f"inputs of shape {input_shape} are neither images nor vectors: "
             "give (channels, side, side) or (d,)"
         )
     if min(input_shape) < 1:
-        raise SteradError(
-            f"inputs of shape {input_shape} hold nothing: every size must be positive"
-        )
+        raise SteradError(f"inputs of shape {input_shape} are empty: every size must be positive")
     if len(input_shape) == 3 and input_shape[1] != input_shape[2]:
         raise SteradError(
             f"images of {input_shape[1]} × {input_shape[2]} pixels are not square: "
-            "crop or pad them to one side"
+            "crop or pad them to a square"
         )
 
 
 def check_image(input_shape: tuple[int, ...]) -> None:
-    """Refuse what is not the shape of a square image of 8 pixels or more a side."""
+    """Raise if the shape is not that of a square image of at least 8 × 8 pixels."""
     check_input(input_shape)
     if len(input_shape) == 1:
         raise SteradError(
             f"a ResNet needs images, and inputs of shape {input_shape} are vectors: "
             "use the mlp encoder"
         )
-    if input_shape[1] < SMALLEST_SIDE:
+    if input_shape[1] < MIN_IMAGE_SIZE:
         raise SteradError(
-            f"images of {input_shape[1]} pixels a side are too small for a ResNet: "
-            f"enlarge them to {SMALLEST_SIDE} or more, or use the mlp encoder"
+            f"images of {input_shape[1]} × {input_shape[1]} pixels are too small for a ResNet: "
+            f"enlarge them to {MIN_IMAGE_SIZE} × {MIN_IMAGE_SIZE} or more, or use the mlp encoder"
         )

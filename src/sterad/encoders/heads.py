@@ -1,17 +1,23 @@
-"""Heads: features to a projection or to logits."""
+"""Heads: from features to a projection or to logits; a head can grow during training."""
 
+import torch
 from torch import Tensor, nn
-from torch.nn import functional
+from torch.nn import Parameter, functional
+from torch.optim import Optimizer
 
 from sterad.errors import SteradError
+from sterad.seeds import use_generator
 
 KINDS = ("mlp", "linear", "cosine", "none")
+Replaced = list[tuple[Parameter, Parameter]]
+"""Pairs of an old parameter and the new one, whose first rows are those of the old one."""
 
 
 def make_head(kind: str, inputs: int, outputs: int, hidden: int = 512) -> nn.Module:
-    """Return a head from (n, inputs) to (n, outputs): two layers, one, or the features as they are.
+    """Return a head from (n, inputs) to (n, outputs).
 
-    The outputs of `cosine` are in [-1, 1]: a method divides them by its temperature.
+    mlp: two layers; linear: one layer; cosine: one layer with outputs in [-1, 1], which the method
+    divides by its temperature; none: the features themselves.
 
     >>> make_head("mlp", 160, 10)
     Sequential(
@@ -36,34 +42,95 @@ def make_head(kind: str, inputs: int, outputs: int, hidden: int = 512) -> nn.Mod
     if outputs != inputs:
         raise SteradError(
             f"without a head the {inputs} features are the outputs, not {outputs}: "
-            f"ask for {inputs} outputs, or for a linear or mlp head"
+            f"give {inputs} outputs, or choose a linear or mlp head"
         )
     return nn.Identity()
 
 
 class Cosine(nn.Linear):
-    """A linear layer whose outputs are the cosines of its inputs with its rows."""
+    """A linear layer whose outputs are the cosines between its input and the rows of its weight."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return (n, out_features) for input: (n, in_features); zeros have cosine 0."""
+        """Return (n, out_features) for input: (n, in_features); a zero input has cosine 0."""
         return functional.linear(functional.normalize(input), functional.normalize(self.weight))
 
 
 def frozen_layer(rows: Tensor) -> nn.Linear:
-    """Return a layer without bias that is never trained: x · row for rows: (outputs, inputs).
+    """Return a linear layer without bias and gradient, with the weight rows: (outputs, inputs).
 
-    >>> import torch
     >>> layer = frozen_layer(torch.eye(3, 2))
     >>> layer(torch.tensor([[5.0, 7.0]])), layer.weight.requires_grad
     (tensor([[5., 7., 0.]]), False)
     """
-    # Laid out without memory first, as an initialization draws from torch's global generator.
+    # On meta, because the initialization would draw from torch's global generator.
     layer = nn.Linear(rows.shape[1], rows.shape[0], bias=False, device="meta")
     layer.weight = nn.Parameter(rows.clone(), requires_grad=False)
     return layer
 
 
 def last_layer(head: nn.Module) -> nn.Linear | None:
-    """Return the layer that makes the head's outputs; a head without one passes features on."""
+    """Return the last linear layer of a head, or None if the head has none."""
     layers = [module for module in head.modules() if isinstance(module, nn.Linear)]
     return layers[-1] if layers else None
+
+
+def grow(head: nn.Module, outputs: int, rng: torch.Generator) -> Replaced:
+    """Widen the last layer of a head, in place, to `outputs` rows.
+
+    Old rows do not change; new rows are drawn from `rng` with the default initialization of torch.
+    Pass the result to `carry_over`, or the optimizer continues to update the old parameters.
+    """
+    layer = last_layer(head)
+    if layer is None:
+        raise SteradError(
+            f"cannot grow to {outputs} outputs without a head: choose a linear or mlp head"
+        )
+    if outputs < layer.out_features:
+        raise SteradError(
+            f"a head of {layer.out_features} outputs cannot shrink to {outputs}: "
+            f"give at least {layer.out_features}"
+        )
+    if outputs == layer.out_features:
+        return []
+    return _widen(layer, outputs, rng)
+
+
+def _widen(layer: nn.Linear, outputs: int, rng: torch.Generator) -> Replaced:
+    with use_generator(rng):
+        # Drawn on the device of the generator, so that the rows are the same on every device.
+        extra = nn.Linear(
+            layer.in_features,
+            outputs - layer.out_features,
+            bias=layer.bias is not None,
+            device=rng.device,
+        )
+    replaced = []
+    for name, old in list(layer.named_parameters(recurse=False)):
+        rows = extra.get_parameter(name).detach().to(old)
+        new = Parameter(torch.cat([old.detach(), rows]), requires_grad=old.requires_grad)
+        setattr(layer, name, new)
+        replaced.append((old, new))
+    layer.out_features = outputs
+    return replaced
+
+
+def carry_over(optimizer: Optimizer, replaced: Replaced) -> None:
+    """Replace old parameters of an optimizer by new ones; others are not added to it.
+
+    The state of old rows, such as momentum, is kept, and new rows get zeros: as if the layer had
+    been that wide from the start and its new rows had not had a gradient yet.
+    """
+    new_of = {id(old): new for old, new in replaced}
+    for group in optimizer.param_groups:
+        group["params"] = [new_of.get(id(param), param) for param in group["params"]]
+    for old, new in replaced:
+        if old in optimizer.state:
+            state = optimizer.state.pop(old)
+            optimizer.state[new] = {key: _pad_rows(v, old, new) for key, v in state.items()}
+
+
+def _pad_rows(value: object, old: Tensor, new: Tensor) -> object:
+    """Append rows of zeros to state in the shape of its parameter (momentum, not step counts)."""
+    if not isinstance(value, Tensor) or value.shape != old.shape:
+        return value
+    return torch.cat([value, value.new_zeros(len(new) - len(old), *old.shape[1:])])

@@ -1,4 +1,4 @@
-"""A plain two-layer encoder for feature vectors and very small images."""
+"""Encoders for feature vectors and very small images: `mlp` and `flatten`."""
 
 import math
 
@@ -9,10 +9,10 @@ from sterad.encoders.encoder import ENCODERS, Encoder, check_input, check_width
 
 @ENCODERS.register("mlp")
 class MLP(Encoder):
-    """Flatten, then two linear layers of 8 width outputs, each with ReLU."""
+    """Two linear layers of 8 × width outputs, each followed by ReLU."""
 
     def __init__(self, input_shape: tuple[int, ...], width: int) -> None:
-        """Take vectors of `input_shape` = (d,) or images of (c, s, s), of any side."""
+        """Take vectors, `input_shape` = (d,), or images of any size, (c, s, s)."""
         super().__init__()
         check_input(input_shape)
         check_width(width)
@@ -29,3 +29,19 @@ class MLP(Encoder):
         """Return (n, features) for x: (n, d) or (n, c, s, s)."""
         features: Tensor = self.layers(x)
         return features
+
+
+@ENCODERS.register("flatten")
+class Flatten(Encoder):
+    """No encoder: the flattened inputs are the features; the width has no effect."""
+
+    def __init__(self, input_shape: tuple[int, ...], width: int) -> None:
+        """Take vectors, `input_shape` = (d,), or images of any size, (c, s, s)."""
+        super().__init__()
+        check_input(input_shape)
+        check_width(width)
+        self.features = math.prod(input_shape)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (n, features) for x: (n, d) or (n, c, s, s)."""
+        return x.flatten(1)

@@ -1,4 +1,4 @@
-"""The network: an encoder and the head on it."""
+"""The network: an encoder and a head."""
 
 import inspect
 from collections import Counter
@@ -15,62 +15,62 @@ from sterad.seeds import use_generator
 from sterad.torch_private import is_compiled, uncompiled
 
 MIN_CHANNELS_LAST_WIDTH = 16
-"""Width below which channels stay first: the gradient of a 1 × 1 convolution with stride 2,
-channels last, writes beyond its memory for fewer than 8 channels with AVX2 and fewer than 16 with
-AVX-512, https://github.com/uxlfoundation/oneDNN/issues/6035 (torch 2.13)."""
+"""Smallest width for the channels-last format. With fewer than 8 channels on AVX2, or 16 on
+AVX-512, the gradient of a 1 × 1 convolution with stride 2 in that format writes out of bounds:
+https://github.com/uxlfoundation/oneDNN/issues/6035 (torch 2.13)."""
 COMPILE_AFTER = 32
-"""Passes of one number of images after which the encoder is compiled for that number."""
+"""Number of passes with the same batch size after which the encoder is compiled for it."""
 RECOMPILE_LIMIT = 256
-"""Numbers of images, widths and modes that one process compiles encoders for; torch stops at 8."""
+"""Number of variants (batch sizes, widths, modes) that a process compiles at most; 8 in torch."""
 
 
 class Network(nn.Module):
-    """x → features h → projection p (or logits), raw or scaled to unit length."""
+    """x → features h → projection or logits p, raw or normalized to unit length."""
 
     precision: torch.dtype = torch.float32
-    """What the encoder is computed in; features, and the small head on them, are float32."""
+    """dtype of the encoder, by autocast; the features and the head are float32."""
 
     def __init__(self, encoder: Encoder, head: nn.Module) -> None:
-        """Put a head, see `make_head`, on an encoder."""
+        """Combine an encoder and a head (see `make_head`)."""
         super().__init__()
         self.encoder = encoder
         self.head = head
         self.sizes = Counter[int]()
-        """Passes in training by their number of images, counted where the encoder is compiled."""
+        """Number of training passes by batch size, counted if the encoder is compiled."""
         self.counts = True
-        """Whether a pass counts itself; those side by side are counted before they begin."""
+        """Whether `forward` counts its passes; parallel passes are counted before they start."""
 
     @property
     def outputs(self) -> int:
-        """Width of the head's output; it can grow."""
+        """Number of outputs of the head, which can grow."""
         layer = last_layer(self.head)
         return self.encoder.features if layer is None else layer.out_features
 
     def features(self, x: Tensor, unit: bool = False) -> Tensor:
-        """Return h: (n, features), with rows of length 1 if `unit`."""
-        h = self._encoded(x)
+        """Return h: (n, features), with rows of unit length if `unit`."""
+        h = self._encode(x)
         return to_sphere(h) if unit else h
 
     def forward(self, x: Tensor, unit: bool = False) -> Tensor:
-        """Return p: (n, outputs), with rows of length 1 if `unit`."""
-        p: Tensor = self.head(self._encoded(x))
+        """Return p: (n, outputs), with rows of unit length if `unit`."""
+        p: Tensor = self.head(self._encode(x))
         return to_sphere(p) if unit else p
 
     def both(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return h and p, both raw, from one pass."""
+        """Return h and p, not normalized, from one pass."""
         h = self.features(x)
         return h, self.head(h)
 
     def compile_encoder(self) -> None:
-        """Let torch compile the encoder for each number of images that comes often, and that alone.
+        """Compile the encoder for each batch size that is used at least COMPILE_AFTER times.
 
-        A memory that fills has a new number at each step, and a stream ends with a short batch:
-        those are not worth a minute each. What was counted says what is compiled, so whoever goes
-        on from a state that has it goes on with the same bits.
+        Batch sizes of a filling memory or of a last, short batch are used once, which is not worth
+        a minute of compilation. `sizes` is part of the checkpoint, so that a resumed run compiles
+        for the same batch sizes and gives the same bits.
         """
-        known = inspect.signature(torch.compile).parameters
-        # Beyond its limit torch goes on without compiling, and bits would hang on what came before.
-        limit = {"recompile_limit": RECOMPILE_LIMIT} if "recompile_limit" in known else {}
+        parameters = inspect.signature(torch.compile).parameters
+        # Beyond its limit torch does not compile: results would depend on what was compiled before.
+        limit = {"recompile_limit": RECOMPILE_LIMIT} if "recompile_limit" in parameters else {}
         self.encoder.compile(dynamic=False, **limit)
 
     @property
@@ -80,29 +80,29 @@ class Network(nn.Module):
 
     @property
     def compiles(self) -> bool:
-        """Whether `compile_encoder` was called; a copy forgets it."""
+        """Whether `compile_encoder` was called; copies are not compiled."""
         return is_compiled(self.encoder)
 
-    def _encoded(self, x: Tensor) -> Tensor:
-        encode = self._encoder(x)
-        if self.precision is torch.float32:  # torch's own types, which a test may make double
+    def _encode(self, x: Tensor) -> Tensor:
+        encode = self._select_encoder(x)
+        if self.precision is torch.float32:  # without autocast, so that a float64 network works too
             return encode(x)
         with torch.autocast(x.device.type, self.precision):
             h = encode(x)
         return h.float()
 
-    def _encoder(self, x: Tensor) -> Callable[[Tensor], Tensor]:
-        """Return the encoder, compiled if such passes come often."""
-        plain = uncompiled(self.encoder)
+    def _select_encoder(self, x: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the encoder, compiled if the batch size of x is frequent."""
+        eager = uncompiled(self.encoder)
         if not (self.compiles and self.training):
-            return plain
+            return eager
         if self.counts:
             self.sizes[len(x)] += 1
-        return self.encoder if self.sizes[len(x)] >= COMPILE_AFTER else plain
+        return self.encoder if self.sizes[len(x)] >= COMPILE_AFTER else eager
 
 
 def to_sphere(x: Tensor) -> Tensor:
-    """Scale the rows of x: (n, d) to length 1; a row of zeros stays.
+    """Normalize the rows of x: (n, d) to unit length; zero rows do not change.
 
     >>> to_sphere(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
     tensor([[0.6000, 0.8000],
@@ -112,22 +112,21 @@ def to_sphere(x: Tensor) -> Tensor:
 
 
 def make_encoder(name: str, input_shape: tuple[int, ...], width: int) -> Encoder:
-    """Return an encoder by name, or say what a user's own lacks."""
-    make = ENCODERS[name]
+    """Return a registered encoder; raise if it is not a valid one."""
     try:
-        made = make(input_shape, width)
+        encoder = ENCODERS[name](input_shape, width)
     except TypeError as error:
         raise SteradError(
-            f"the encoder {name!r} cannot be made ({error}): it is called with the shape of one "
+            f"the encoder {name!r} cannot be created ({error}): it must accept the shape of one "
             "input and a width"
         ) from error
-    features = getattr(made, "features", None)
-    if not isinstance(made, nn.Module) or not isinstance(features, int) or features < 1:
+    features = getattr(encoder, "features", None)
+    if not isinstance(encoder, nn.Module) or not isinstance(features, int) or features < 1:
         raise SteradError(
-            f"the encoder {name!r} has features = {features!r}: make it a torch module that sets "
-            "`features` to the size of its output"
+            f"the encoder {name!r} has features = {features!r}: it must be a torch module whose "
+            "attribute `features` is the size of its output"
         )
-    return made
+    return encoder
 
 
 def build_network(
@@ -138,13 +137,13 @@ def build_network(
     outputs: int | None,
     rng: torch.Generator,
 ) -> Network:
-    """Return a network, initialized as torch does by default, but from `rng` alone.
+    """Return a network with torch's default initialization, drawn from `rng` alone.
 
-    `outputs` may be None for as many as there are features, the only choice without a head. Weights
-    are drawn where the generator lives, then moved to torch's default device: all devices get the
-    same ones.
+    outputs: None for the number of features, the only choice without a head. Weights are drawn on
+    the device of `rng` and moved to the default device, so that they are the same on every device.
     """
     with use_generator(rng), torch.device(rng.device):
-        body = make_encoder(encoder_name, input_shape, width)
-        top = make_head(head, body.features, body.features if outputs is None else outputs)
-    return Network(body, top).to(torch.get_default_device())
+        encoder = make_encoder(encoder_name, input_shape, width)
+        outputs = encoder.features if outputs is None else outputs
+        projection = make_head(head, encoder.features, outputs)
+    return Network(encoder, projection).to(torch.get_default_device())

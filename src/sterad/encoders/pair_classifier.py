@@ -1,21 +1,21 @@
-"""The pair classifier: two views of an image to one set of logits, by way of the logits of each."""
+"""The pair classifier of DVC: from the logits of two views of an image to joint logits."""
 
 import torch
 from torch import Tensor, nn
 from torch.nn import Parameter
 
-from sterad.encoders.growth import Replaced, grow
+from sterad.encoders.heads import Replaced, grow
 
 
 class PairClassifier(nn.Module):
-    """Linear(2 C → hidden), ReLU, Linear(hidden → C), for classes that may become more.
+    """Linear(2 C → hidden), ReLU, Linear(hidden → C), for a growing number of classes C.
 
-    The first layer lies as `table`: (C, 2, hidden), what the logits of class c in the first and in
-    the second view say to the hidden units; so its rows are classes too, and grow at the end.
+    The weight of the first layer is stored as `table`: (C, 2, hidden), indexed by class and view,
+    so that it grows by rows, as the weight of the last layer does.
     """
 
     def __init__(self, classes: int, hidden: int = 128) -> None:
-        """Draw weights as torch does for layers of these sizes."""
+        """Initialize the weights as torch does for two linear layers."""
         super().__init__()
         first = nn.Linear(2 * classes, hidden)
         self.table = Parameter(
@@ -25,15 +25,15 @@ class PairClassifier(nn.Module):
         self.last = nn.Linear(hidden, classes)
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return logits (n, C) of pairs whose views have the logits first, second: (n, C)."""
+        """Return the joint logits (n, C) for the logits of the two views: (n, C) each."""
         hidden = first @ self.table[:, 0] + second @ self.table[:, 1] + self.bias
         logits: Tensor = self.last(torch.relu(hidden))
         return logits
 
     def widen(self, classes: int, rng: torch.Generator) -> Replaced:
-        """Grow to `classes`; give what is returned to `carry_over`.
+        """Grow to `classes` and return the pairs of parameters for `carry_over`.
 
-        New inputs start at zero, so that what is said of the old classes does not change.
+        The weights of new inputs are zero, so that the logits of old classes do not change.
         """
         replaced = grow(self.last, classes, rng)
         if replaced:

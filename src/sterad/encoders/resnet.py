@@ -1,7 +1,8 @@
-"""ResNet-18 by width, as the field trains it on small images, and with the large stem for CORe50.
+"""ResNet-18 of any width: for small images, with the large stem for CORe50, and pre-activation.
 
-He et al., Deep Residual Learning for Image Recognition, https://arxiv.org/abs/1512.03385. The last
-map is pooled in windows of 4 × 4, not globally: larger images have more features.
+K. He et al., "Deep Residual Learning for Image Recognition", 2015, https://arxiv.org/abs/1512.03385,
+and "Identity Mappings in Deep Residual Networks", 2016, https://arxiv.org/abs/1603.05027. The last
+feature map is pooled in windows of 4 × 4, not globally: larger images give more features.
 """
 
 from collections.abc import Callable
@@ -13,11 +14,12 @@ from torch.nn import functional
 from sterad.encoders.encoder import ENCODERS, Encoder, Folds, check_image, check_width
 from sterad.encoders.norm import BatchNorm
 
-POOL = 4
+POOL_SIZE = 4
+"""Side of the pooling window, in pixels of the last feature map."""
 
 
 class BasicBlock(nn.Module):
-    """Two 3 × 3 convolutions around which the input takes a shortcut."""
+    """Two 3 × 3 convolutions with a shortcut from the input to the output."""
 
     folds: ClassVar[Folds] = (
         ("conv1", "norm1"),
@@ -26,7 +28,7 @@ class BasicBlock(nn.Module):
     )
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
-        """Map `inputs` channels to `outputs`, and divide the side by `stride`."""
+        """Map `inputs` channels to `outputs` channels and divide the side by `stride`."""
         super().__init__()
         self.conv1 = conv3x3(inputs, outputs, stride)
         self.norm1 = BatchNorm(outputs)
@@ -45,13 +47,39 @@ class BasicBlock(nn.Module):
         return functional.relu(y + self.shortcut(x), inplace=True)
 
 
+class PreactivationBlock(nn.Module):
+    """A block whose normalizations and ReLUs precede its convolutions."""
+
+    folds: ClassVar[Folds] = (("conv1", "norm2"),)
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        """Map `inputs` channels to `outputs` channels and divide the side by `stride`."""
+        super().__init__()
+        self.norm1 = BatchNorm(inputs)
+        self.conv1 = conv3x3(inputs, outputs, stride)
+        self.norm2 = BatchNorm(outputs)
+        self.conv2 = conv3x3(outputs, outputs, 1)
+        self.shortcut: nn.Module | None = None
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (n, outputs, ⌈s / stride⌉, ⌈s / stride⌉) for x: (n, inputs, s, s)."""
+        activated = functional.relu(self.norm1(x))
+        # The identity shortcut uses x itself, a convolution the activated input, as in the paper.
+        shortcut: Tensor = x if self.shortcut is None else self.shortcut(activated)
+        y = functional.relu(self.norm2(self.conv1(activated)), inplace=True)
+        z: Tensor = self.conv2(y)
+        return z + shortcut
+
+
 class ResNet18(Encoder):
-    """A stem, then eight blocks with width, 2 width, 4 width and 8 width channels, two of each."""
+    """A stem and eight blocks, two each with 1, 2, 4 and 8 × width channels."""
 
     folds: ClassVar[Folds] = (("stem.0", "stem.1"),)
 
     def __init__(self, input_shape: tuple[int, ...], width: int, large_stem: bool = False) -> None:
-        """Take images of `input_shape` = (c, s, s); the large stem divides the side by 4."""
+        """Take images, `input_shape` = (c, s, s); the large stem divides the side by 4."""
         super().__init__()
         check_image(input_shape)
         check_width(width)
@@ -77,13 +105,34 @@ def resnet18_7x7(input_shape: tuple[int, ...], width: int) -> Encoder:
     return ResNet18(input_shape, width, large_stem=True)
 
 
+@ENCODERS.register("preact-resnet18")
+class PreactivationResNet18(Encoder):
+    """A pre-activation ResNet-18 for small images."""
+
+    def __init__(self, input_shape: tuple[int, ...], width: int) -> None:
+        """Take images, `input_shape` = (c, s, s)."""
+        super().__init__()
+        check_image(input_shape)
+        check_width(width)
+        channels, side, _ = input_shape
+        self.stem = conv3x3(channels, width, 1)
+        self.stages = four_stages(PreactivationBlock, width)
+        self.norm = BatchNorm(8 * width)
+        self.pool, self.features = pooling(-(-side // 8), width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (n, features) for x: (n, c, s, s)."""
+        y = functional.relu(self.norm(self.stages(self.stem(x))))
+        return functional.avg_pool2d(y, self.pool).flatten(1)
+
+
 def conv3x3(inputs: int, outputs: int, stride: int) -> nn.Conv2d:
     """Return a 3 × 3 convolution without bias that divides the side by `stride`."""
     return nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
 
 
 def four_stages(block: Callable[[int, int, int], nn.Module], width: int) -> nn.Sequential:
-    """Return eight blocks, two of each width; each width but the first halves the side."""
+    """Return eight blocks, two of each width; each width except the first halves the side."""
     stages, inputs = [], width
     for outputs, stride in ((width, 1), (2 * width, 2), (4 * width, 2), (8 * width, 2)):
         stages.append(nn.Sequential(block(inputs, outputs, stride), block(outputs, outputs, 1)))
@@ -92,8 +141,8 @@ def four_stages(block: Callable[[int, int, int], nn.Module], width: int) -> nn.S
 
 
 def pooling(side: int, width: int) -> tuple[int, int]:
-    """Return the pooling window on last maps of `side`, and how many features that leaves."""
-    window = min(POOL, side)
+    """Return the pooling window for last feature maps of `side`, and the number of features."""
+    window = min(POOL_SIZE, side)
     return window, 8 * width * (side // window) ** 2
 
 

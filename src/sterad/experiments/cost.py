@@ -72,7 +72,7 @@ def size_of(dataset: Any, name: str) -> Size:
         loaded = dataset.load()
         return Size(len(loaded.train_labels), len(loaded.test_labels), loaded.input_shape)
     official = SOURCES[name]
-    classes, train = dataset.counted(*dataset.there())
+    classes, train = dataset.selected_counts(*dataset.full_counts())
     each = dataset.test_per_class or official.test / official.classes
     side = dataset.image_size or official.image[1]
     return Size(train, classes * each, (official.image[0], side, side))

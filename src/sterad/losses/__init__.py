@@ -1,6 +1,5 @@
-"""Laws to gradients: pure functions, tensors in, a scalar out."""
+"""Stage 8: losses, as pure functions from tensors to a scalar."""
 
-from sterad.losses.frequencies import ClassFrequencies
 from sterad.losses.posterior import (
     likelihood_loss,
     posterior_loss,
@@ -8,7 +7,6 @@ from sterad.losses.posterior import (
 )
 
 __all__ = [
-    "ClassFrequencies",
     "likelihood_loss",
     "posterior_loss",
     "posterior_loss_of_scores",

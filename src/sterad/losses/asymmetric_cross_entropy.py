@@ -1,4 +1,4 @@
-"""Asymmetric cross-entropy: learn new classes without pushing down those that only memory knows."""
+"""Asymmetric cross-entropy: the logits of earlier classes get no gradient from new samples."""
 
 import torch
 from torch import Tensor
@@ -6,10 +6,10 @@ from torch.nn.functional import cross_entropy
 
 
 def asymmetric_cross_entropy(logits: Tensor, labels: Tensor, seen: Tensor) -> Tensor:
-    """Return the mean cross-entropy without the classes seen before that are not among the labels.
+    """Return the mean cross-entropy over the labels of the batch and the classes never seen.
 
-    logits: (n, outputs); labels: (n,) int64; seen: (k,) int64, classes so far, with the labels or
-    without. Outputs of classes that were never seen take part.
+    logits: (n, outputs); labels: (n,) int64; seen: (k,) int64, the classes so far. Seen classes
+    that are not among the labels are left out of the softmax.
 
     >>> logits, seen = torch.tensor([[1.0, 9.0, 2.0, 0.5]]), torch.tensor([0, 1])
     >>> loss = asymmetric_cross_entropy(logits, torch.tensor([0]), seen)

@@ -1,4 +1,4 @@
-"""The loss of DVC: both views of an image are classified rightly, alike, and into many classes."""
+"""The loss of DVC: cross-entropy of two views, their consistency, and the entropy of classes."""
 
 import sys
 
@@ -12,7 +12,7 @@ def dual_view_loss(
 ) -> Tensor:
     """Return CE - (H(P) + H(P̃) + H(Q)) / 3 + consistency · mean |[Q; Q] - [P; P̃]|.
 
-    first, second, joint: (n, C) raw logits of the views and of the pair; P, P̃, Q: their softmax;
+    first, second, joint: (n, C) logits of the views and of the pair, with softmax P, P̃ and Q;
     CE: the mean cross-entropy of both views; H: `marginal_entropy`.
 
     >>> z = torch.zeros(3, 4)
@@ -20,19 +20,19 @@ def dual_view_loss(
     0.0
     """
     views = torch.cat([first, second])
-    given, agreed = views.softmax(dim=1), joint.softmax(dim=1)
-    entropies = [marginal_entropy(p) for p in (*given.chunk(2), agreed)]
+    view_probs, joint_probs = views.softmax(dim=1), joint.softmax(dim=1)
+    entropies = [marginal_entropy(p) for p in (*view_probs.chunk(2), joint_probs)]
     return (
         F.cross_entropy(views, labels.repeat(2))
         - torch.stack(entropies).mean()
-        + consistency * (agreed.repeat(2, 1) - given).abs().mean()
+        + consistency * (joint_probs.repeat(2, 1) - view_probs).abs().mean()
     )
 
 
 def marginal_entropy(p: Tensor) -> Tensor:
-    """Return the entropy of the mean of distributions p: (n, C) rows.
+    """Return the entropy of the mean of the distributions p: (n, C).
 
-    The mean is scaled to sum to 1, then kept from 0 by the precision of double numbers.
+    The mean is scaled to sum to 1, then bounded below by float64's eps.
 
     >>> round(marginal_entropy(torch.eye(2)).exp().item(), 4)
     2.0

@@ -1,14 +1,14 @@
-"""The fixed-directions losses: the posterior of a class given a point on the sphere.
+"""The fixed-direction losses: the posterior of a class given a point on the sphere.
 
 With class densities g(z·μ_c) relative to the uniform law and priors π_c,
 
     loss = -Σ_i log( π_y g(z_i·μ_y) / Σ_{c in classes} π_c g(z_i·μ_c) ),   y = labels[i],
 
-a softmax cross-entropy whose logits are log g + log π. The paper takes the classes of the batch.
+a softmax cross-entropy with the logits log g + log π. The paper uses the classes of the batch.
 """
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,10 +36,10 @@ def posterior_loss(
 ) -> Tensor:
     """Return minus the log posterior of the labels.
 
-    z: (n, d) unit rows; labels: (n,) int64; directions: (C, d) rows, None for the standard basis,
-    class c at coordinate c; classes: (k,) int64, sorted, those in the denominator, None for
-    those among `labels`; log_priors: (k,), aligned with the classes, None for equal ones. Labels
-    and classes are looked at on the host: left there, they make no device wait.
+    z: (n, d) unit rows; labels: (n,) int64; directions: (C, d) rows, by default the standard basis;
+    classes: (k,) int64, sorted, the classes of the denominator, by default those among `labels`;
+    log_priors: (k,), one per class, by default equal. Labels and classes are read on the CPU: give
+    them as CPU tensors to avoid a synchronization with the device.
 
     >>> from sterad.sphere import VonMisesFisher, kernel
     >>> z, labels = torch.eye(4)[:3], torch.tensor([0, 1, 1])
@@ -47,7 +47,7 @@ def posterior_loss(
     >>> bool((loss - cross_entropy(5 * z[:, :2], labels, reduction="sum")).abs() < 1e-5)
     True
     """
-    classes, targets = _targets(labels, classes, _directions(z, directions))
+    classes, targets = _find_targets(labels, classes, _class_limit(z, directions))
     classes, targets = to_device(classes, z.device), to_device(targets, z.device)
     if directions is None:
         cosines = z.index_select(1, classes)
@@ -63,16 +63,16 @@ def posterior_loss_of_scores(
     log_priors: Tensor | None = None,
     reduction: Reduction = "sum",
 ) -> Tensor:
-    """Return the same loss from scores[i, c] = log-density of point i under class c: (n, C).
+    """Return `posterior_loss` from scores[i, c] = log-density of point i under class c: (n, C).
 
-    For laws that do not depend on the cosine alone: a batch of C laws gives the scores by
+    For laws that depend on more than the cosine: the scores of a batch of C laws are
     `law.log_prob(z.unsqueeze(1))`.
 
     >>> round(posterior_loss_of_scores(torch.zeros(2, 3), torch.tensor([0, 2])).item(), 4)
     1.3863
     """
-    columns = scores.shape[1], "scores have", "a column for every class"
-    classes, targets = _targets(labels, classes, columns)
+    limit = ClassLimit(scores.shape[1], "scores have", "a column for every class")
+    classes, targets = _find_targets(labels, classes, limit)
     classes, targets = to_device(classes, scores.device), to_device(targets, scores.device)
     return _cross_entropy(scores.index_select(1, classes), targets, log_priors, reduction)
 
@@ -84,7 +84,7 @@ def likelihood_loss(
     directions: Tensor | None = None,
     reduction: Reduction = "sum",
 ) -> Tensor:
-    """Return minus the log-likelihood of the points, the variant without a denominator.
+    """Return minus the log-likelihood of the points, without the denominator of the posterior.
 
     >>> from sterad.sphere import AngularGaussian, kernel
     >>> z = torch.eye(512, dtype=torch.float64)[:1]
@@ -92,7 +92,7 @@ def likelihood_loss(
     >>> round(loss.item(), 6)
     -15.86778
     """
-    _require(labels.cpu().numpy(), _directions(z, directions))
+    _check_labels(labels.cpu().numpy(), _class_limit(z, directions))
     labels = to_device(labels, z.device)
     if directions is None:
         cosines = z.gather(1, labels.unsqueeze(1)).squeeze(1)
@@ -104,47 +104,53 @@ def likelihood_loss(
     return losses.sum() if reduction == "sum" else losses.mean()
 
 
-Room = tuple[int, str, str]
-"""How many classes can be told apart, in which words, and what to do about more."""
+class ClassLimit(NamedTuple):
+    """The number of classes that have a direction, and the words of the error for other labels."""
+
+    classes: int
+    subject: str
+    remedy: str
 
 
-def _directions(z: Tensor, directions: Tensor | None) -> Room:
+def _class_limit(z: Tensor, directions: Tensor | None) -> ClassLimit:
     if directions is None:
-        return z.shape[1], "the standard basis has", "a wider projection"
-    return len(directions), "there are", "a row of `directions` for every class"
+        return ClassLimit(z.shape[1], "the standard basis has", "a wider projection")
+    return ClassLimit(len(directions), "there are", "a row of `directions` for every class")
 
 
-def _targets(labels: Tensor, classes: Tensor | None, room: Room) -> tuple[Tensor, Tensor]:
+def _find_targets(
+    labels: Tensor, classes: Tensor | None, limit: ClassLimit
+) -> tuple[Tensor, Tensor]:
     """Return the sorted classes of the denominator and the position of each label in them."""
-    asked = labels.cpu().numpy()
+    wanted = labels.cpu().numpy()
     if classes is None:
-        _require(asked, room)
-        # A table, which takes a third of the time of sorting.
-        found = np.bincount(asked).nonzero()[0]
-        places = np.zeros(room[0], np.int64)
-        places[found] = np.arange(len(found))
-        return torch.from_numpy(found), torch.from_numpy(places[asked])
-    known = classes.cpu().numpy()
-    _require(known, room)
-    positions = np.searchsorted(known, asked).clip(max=len(known) - 1)
-    missing = known[positions] != asked
+        _check_labels(wanted, limit)
+        # A lookup table takes a third of the time of sorting.
+        present = np.bincount(wanted).nonzero()[0]
+        position_of = np.zeros(limit.classes, np.int64)
+        position_of[present] = np.arange(len(present))
+        return torch.from_numpy(present), torch.from_numpy(position_of[wanted])
+    allowed = classes.cpu().numpy()
+    _check_labels(allowed, limit)
+    positions = np.searchsorted(allowed, wanted).clip(max=len(allowed) - 1)
+    missing = allowed[positions] != wanted
     if missing.any():
         raise SteradError(
-            f"the label {asked[missing][0]} is not among the {len(known)} classes of the "
-            "denominator: add it to `classes`, sorted, or leave `classes` out"
+            f"the label {wanted[missing][0]} is not among the {len(allowed)} classes of the "
+            "denominator: add it to `classes`, sorted, or omit `classes`"
         )
-    return torch.from_numpy(known), torch.from_numpy(positions)
+    return torch.from_numpy(allowed), torch.from_numpy(positions)
 
 
-def _require(labels: npt.NDArray[np.int64], room: Room) -> None:
-    """Refuse labels that have no direction."""
+def _check_labels(labels: npt.NDArray[np.int64], limit: ClassLimit) -> None:
+    """Raise if a label has no direction."""
     if not len(labels):
         return
-    (count, have, remedy), low, high = room, labels.min(), labels.max()
-    if low < 0 or high >= count:
+    low, high = labels.min(), labels.max()
+    if low < 0 or high >= limit.classes:
         raise SteradError(
-            f"the label {low if low < 0 else high} has no direction, as {have} {count} "
-            f"(0 to {count - 1}): use {remedy}"
+            f"the label {low if low < 0 else high} has no direction, as {limit.subject} "
+            f"{limit.classes} (0 to {limit.classes - 1}): use {limit.remedy}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Laws and directions on the unit sphere, in any dimension."""
+"""Stage 7: laws and directions on the unit sphere, in any dimension."""
 
 from sterad.sphere.angular_gaussian import AngularGaussian, equivalent_temperature
 from sterad.sphere.directions import (

@@ -1,7 +1,7 @@
-"""What a law on the sphere may be given: unit vectors, and concentrations that are finite."""
+"""Arguments of laws on the sphere: conversion, batch shapes, constraints and checks."""
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy.typing as npt
 import torch
@@ -12,25 +12,27 @@ from torch.distributions.constraints import Constraint
 from sterad.errors import SteradError
 
 ArrayLike = Tensor | npt.NDArray[Any] | list[Any] | float
-TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-5}
-"""How far a length may be from one; float64 allows for vectors normalized in float32."""
+LENGTH_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-5}
+"""Largest accepted |length - 1|; in float64 it also accepts vectors normalized in float32."""
+HALF_TOLERANCE = 1e-2
+"""The same for float16 and bfloat16."""
 
 
 class _UnitSphere(Constraint):
-    """Vectors of length one, of two dimensions or more."""
+    """Vectors of length one."""
 
     event_dim = 1
 
     def check(self, value: Tensor) -> Tensor:
         length: Tensor = torch.linalg.vector_norm(value, dim=-1)
-        return (length - 1).abs() <= TOLERANCE.get(value.dtype, 1e-2)
+        return (length - 1).abs() <= LENGTH_TOLERANCE.get(value.dtype, HALF_TOLERANCE)
 
     def __repr__(self) -> str:
         return "UnitSphere()"
 
 
 class _FiniteNonnegative(Constraint):
-    """Numbers from zero up, without infinity."""
+    """Finite numbers of at least zero."""
 
     def check(self, value: Tensor) -> Tensor:
         return (value >= 0) & value.isfinite()
@@ -40,7 +42,7 @@ class _FiniteNonnegative(Constraint):
 
 
 class _FinitePositive(Constraint):
-    """Numbers above zero, without infinity."""
+    """Finite numbers above zero."""
 
     def check(self, value: Tensor) -> Tensor:
         return (value > 0) & value.isfinite()
@@ -54,26 +56,41 @@ finite_positive = _FinitePositive()
 finite_nonnegative = _FiniteNonnegative()
 
 
-def as_vectors(name: str, given: ArrayLike, like: Tensor | None = None) -> Tensor:
-    """Return an argument as floats: a tensor as it is, a list or array as torch reads it.
+def as_float_tensor(name: str, value: ArrayLike, like: Tensor | None = None) -> Tensor:
+    """Return an argument as a floating-point tensor, with the dtype and device of `like` if given.
 
-    like: a tensor whose type and device it takes.
+    `name` is the name of the argument in messages.
     """
     dtype, device = (None, None) if like is None else (like.dtype, like.device)
     try:
-        vectors = torch.as_tensor(given, dtype=dtype, device=device)
+        tensor = torch.as_tensor(value, dtype=dtype, device=device)
     except (TypeError, ValueError, RuntimeError) as error:
         raise SteradError(
-            f"{name} is of type {type(given).__name__} and holds no numbers ({error}): "
+            f"{name} is of type {type(value).__name__} and holds no numbers ({error}): "
             "give a tensor, an array, a list or a number"
         ) from error
-    if vectors.is_complex():
+    if tensor.is_complex():
         raise SteradError(f"{name} is complex: give real numbers")
-    return vectors if vectors.is_floating_point() else vectors.to(torch.get_default_dtype())
+    return tensor if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())
+
+
+def broadcast_shapes(*shapes: torch.Size) -> torch.Size:
+    """Return the common batch shape.
+
+    >>> broadcast_shapes(torch.Size([3, 1]), torch.Size([4]))
+    torch.Size([3, 4])
+    """
+    try:
+        return cast(torch.Size, cast(Any, torch.broadcast_shapes)(*shapes))
+    except RuntimeError as error:
+        listed = " and ".join(str(tuple(shape)) for shape in shapes)
+        raise SteradError(
+            f"parameters of batch shapes {listed} do not broadcast: give them one batch shape"
+        ) from error
 
 
 def require_dimension(dimension: int) -> None:
-    """Refuse a sphere without directions to choose from."""
+    """Raise if the sphere has fewer than two dimensions."""
     if dimension < 2:
         raise SteradError(
             f"the dimension is {dimension}, but a law on the unit sphere needs 2 or more: "
@@ -82,10 +99,10 @@ def require_dimension(dimension: int) -> None:
 
 
 def require_unit(name: str, vectors: Tensor) -> None:
-    """Refuse `vectors` that are not of unit length, naming the worst of them."""
-    bad = ~unit_sphere.check(vectors)
-    if bool(bad.any()):
-        length = float(torch.linalg.vector_norm(vectors.detach(), dim=-1)[bad].flatten()[0])
+    """Raise if a row of `vectors` is not of unit length."""
+    invalid = ~unit_sphere.check(vectors)
+    if bool(invalid.any()):
+        length = float(torch.linalg.vector_norm(vectors.detach(), dim=-1)[invalid].flatten()[0])
         if not math.isfinite(length):
             raise SteradError(f"{name} holds NaN or infinite values: check how it was computed")
         raise SteradError(
@@ -95,7 +112,7 @@ def require_unit(name: str, vectors: Tensor) -> None:
 
 
 def require_points(law: Distribution, value: Tensor) -> None:
-    """Refuse a value that does not fit the law or lies off the sphere, if the law validates."""
+    """Raise if `value` has the wrong shape or is off the sphere, if the law validates."""
     if law._validate_args:
         if value.shape[-1:] == law.event_shape:
             require_unit("value", value)
@@ -103,10 +120,10 @@ def require_points(law: Distribution, value: Tensor) -> None:
 
 
 def require_concentration(concentration: Tensor) -> None:
-    """Refuse a concentration that is negative, infinite or NaN."""
-    good = finite_nonnegative.check(concentration)
-    if not bool(good.all()):
-        value = float(concentration.detach()[~good].flatten()[0])
+    """Raise if a concentration is negative, infinite or NaN."""
+    valid = finite_nonnegative.check(concentration)
+    if not bool(valid.all()):
+        value = float(concentration.detach()[~valid].flatten()[0])
         remedy = "reverse the mean direction instead" if value < 0 else "check how it was computed"
         raise SteradError(
             f"concentration is {value:.6g}, but must be finite and at least 0: {remedy}"

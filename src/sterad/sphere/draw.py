@@ -1,4 +1,4 @@
-"""Random numbers that torch draws with a generator and, where it can, with gradients."""
+"""Random draws from a generator: standard normal, gamma and beta variables."""
 
 import torch
 from torch import Tensor
@@ -7,7 +7,7 @@ from sterad.torch_private import standard_gamma
 
 
 def gamma(shape: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Draw from gamma laws of unit scale, with gradients with respect to `shape`.
+    """Draw gamma variables of scale 1, differentiable with respect to `shape`.
 
     >>> draws = gamma(torch.full((5,), 2.0), torch.Generator().manual_seed(0))
     >>> draws.shape, bool((draws > 0).all())
@@ -17,7 +17,10 @@ def gamma(shape: Tensor, generator: torch.Generator | None) -> Tensor:
 
 
 def symmetric_beta(like: Tensor, p: int, generator: torch.Generator | None) -> Tensor:
-    """Draw (1 - t)/2, t the cosine of a uniform point with a fixed one in p + 1 dimensions."""
+    """Draw beta variables with both parameters p/2, in the shape and dtype of `like`.
+
+    They are (1 - t)/2 for the cosine t of a uniform point in p + 1 dimensions with a fixed one.
+    """
     half = torch.full_like(like, p / 2)
-    one, other = gamma(half, generator), gamma(half, generator)
-    return one / (one + other)
+    first, second = gamma(half, generator), gamma(half, generator)
+    return first / (first + second)

@@ -1,7 +1,7 @@
 """The angular Gaussian with any covariance: the direction of X ~ N(m, Σ).
 
 With A = uᵀΣ⁻¹u, λ² = mᵀΣ⁻¹m and γ = uᵀΣ⁻¹m/√A the density relative to the uniform law is
-A^{-d/2} |Σ|^{-1/2} exp(-λ²/2) E[exp(γR)], R ~ chi in d dimensions (docs/mathematics.md).
+A^{-d/2} |Σ|^{-1/2} exp(-λ²/2) E[exp(γR)], R ~ χ_d (docs/mathematics.md).
 """
 
 from typing import Self
@@ -11,24 +11,25 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 from torch.types import _size
 
+from sterad.devices import to_double
 from sterad.errors import SteradError
-from sterad.sphere.chi import log_chi_mgf
 from sterad.sphere.constraints import (
     ArrayLike,
-    as_vectors,
+    as_float_tensor,
+    broadcast_shapes,
     require_dimension,
     require_points,
     unit_sphere,
 )
 from sterad.sphere.law import log_area
-from sterad.sphere.shapes import broadcast
+from sterad.sphere.quadrature import log_chi_mgf
 
 
 class GeneralAngularGaussian(Distribution):
-    """The direction of X ~ N(mean, Σ), Σ given in one of three ways.
+    """The direction of X ~ N(mean, Σ), with Σ given by exactly one of three arguments.
 
     mean: (*batch, d), of any length; covariance_matrix, precision_matrix: (*batch, d, d);
-    scale_tril: its lower Cholesky factor. Multiplying the mean by c and Σ by c² changes nothing.
+    scale_tril: the lower Cholesky factor of Σ. For c > 0, cm with c²Σ is the same law.
 
     >>> law = GeneralAngularGaussian(torch.tensor([1.0, 0.0]), covariance_matrix=torch.eye(2))
     >>> round(law.log_prob(torch.tensor([0.0, 1.0])).item(), 4) # log(1/2π) - 1/2
@@ -52,13 +53,13 @@ class GeneralAngularGaussian(Distribution):
         precision_matrix: ArrayLike | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        mean = as_vectors("mean", mean)
+        mean = as_float_tensor("mean", mean)
         dimension = mean.shape[-1] if mean.dim() else 1
         require_dimension(dimension)
-        factor = _factor(
+        factor = _cholesky_factor(
             *(
-                None if given is None else as_vectors(name, given, mean)
-                for name, given in (
+                None if matrix is None else as_float_tensor(name, matrix, mean)
+                for name, matrix in (
                     ("covariance_matrix", covariance_matrix),
                     ("scale_tril", scale_tril),
                     ("precision_matrix", precision_matrix),
@@ -76,7 +77,7 @@ class GeneralAngularGaussian(Distribution):
                 "the covariance is not positive definite: give a symmetric matrix with positive "
                 "eigenvalues (add a multiple of the identity if it is nearly so)"
             )
-        batch = broadcast(mean.shape[:-1], factor.shape[:-2])
+        batch = broadcast_shapes(mean.shape[:-1], factor.shape[:-2])
         self.loc = mean.expand(*batch, dimension)
         self.scale_tril = factor.expand(*batch, dimension, dimension)
         super().__init__(batch, mean.shape[-1:], validate_args=validate_args)
@@ -99,18 +100,20 @@ class GeneralAngularGaussian(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the log-density with respect to area at `value`: (..., *batch, d) unit rows."""
         require_points(self, value)
-        factor, loc = self.scale_tril.double(), self.loc.double().unsqueeze(-1)
-        white = torch.linalg.solve_triangular(factor, value.double().unsqueeze(-1), upper=False)
+        factor, loc = to_double(self.scale_tril), to_double(self.loc).unsqueeze(-1)
+        point = to_double(value).unsqueeze(-1)
+        # Whitened by L⁻¹, Σ = LLᵀ: A, λ² and uᵀΣ⁻¹m become inner products.
+        point = torch.linalg.solve_triangular(factor, point, upper=False)
         center = torch.linalg.solve_triangular(factor, loc, upper=False)
-        stretch = white.square().sum((-2, -1))
-        gamma = (white * center).sum((-2, -1)) / stretch.sqrt()
-        volume = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) + log_area(self.dimension)
+        a = point.square().sum((-2, -1))
+        gamma = (point * center).sum((-2, -1)) / a.sqrt()
+        log_volume = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) + log_area(self.dimension)
         radial = log_chi_mgf(gamma, self.dimension) - center.square().sum((-2, -1)) / 2
-        density: Tensor = radial - self.dimension / 2 * stretch.log() - volume
-        return density.to(torch.promote_types(value.dtype, self.loc.dtype))
+        density: Tensor = radial - self.dimension / 2 * a.log() - log_volume
+        return density.to(value.device, torch.promote_types(value.dtype, self.loc.dtype))
 
     def rsample(self, sample_shape: _size = (), generator: torch.Generator | None = None) -> Tensor:
-        """Draw points through which gradients flow to the parameters."""
+        """Draw points that are differentiable with respect to the parameters."""
         shape = self._extended_shape(torch.Size(sample_shape))
         noise = torch.randn(
             shape, generator=generator, dtype=self.loc.dtype, device=self.loc.device
@@ -134,8 +137,10 @@ class GeneralAngularGaussian(Distribution):
         return new
 
 
-def _factor(covariance: Tensor | None, factor: Tensor | None, precision: Tensor | None) -> Tensor:
-    """Return the lower Cholesky factor of Σ; its diagonal is NaN where there is none."""
+def _cholesky_factor(
+    covariance: Tensor | None, factor: Tensor | None, precision: Tensor | None
+) -> Tensor:
+    """Return the lower Cholesky factor of Σ; NaN where Σ is not positive definite."""
     given = [x for x in (covariance, factor, precision) if x is not None]
     if len(given) != 1:
         raise SteradError(
@@ -144,7 +149,7 @@ def _factor(covariance: Tensor | None, factor: Tensor | None, precision: Tensor 
         )
     if factor is not None:
         return factor
-    # Rows and columns of the precision are turned round, so that the factor of Σ comes out lower.
+    # Rows and columns of the precision are reversed, so that the factor of its inverse is lower.
     source = given[0] if precision is None else precision.flip(-2, -1)
     lower, failed = torch.linalg.cholesky_ex(source)
     lower = torch.where((failed > 0)[..., None, None], torch.nan, lower)

@@ -9,10 +9,12 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 from torch.types import _size
 
+from sterad.devices import to_double
 from sterad.registry import Registry
 from sterad.sphere.constraints import (
     ArrayLike,
-    as_vectors,
+    as_float_tensor,
+    broadcast_shapes,
     finite_nonnegative,
     require_concentration,
     require_dimension,
@@ -20,12 +22,11 @@ from sterad.sphere.constraints import (
     require_unit,
     unit_sphere,
 )
-from sterad.sphere.expectation import expect
-from sterad.sphere.shapes import broadcast
+from sterad.sphere.quadrature import expectation
 
 
 def log_area(dimension: int) -> float:
-    """Return the logarithm of the area of the unit sphere of R^dimension.
+    """Return the logarithm of the area of the unit sphere in R^dimension.
 
     >>> round(log_area(3) - math.log(4 * math.pi), 12)
     0.0
@@ -34,10 +35,12 @@ def log_area(dimension: int) -> float:
 
 
 class SphericalLaw(Distribution):
-    """A law whose density depends on the cosine with its mean direction alone.
+    """The base of laws whose density depends only on the cosine with the mean direction.
 
-    A law is `log_kernel_at`, `concentration_of` and `sample_cosine`; the rest follows.
+    Subclasses implement `log_kernel_at`, `concentration_of` and `sample_cosine`.
     mean_direction: (*batch, d) unit rows; concentration: (*batch), zero for the uniform law.
+    Computations are in float64; for parameters on MPS, which has no float64, they run on the CPU,
+    and sampling then needs a CPU generator.
     """
 
     arg_constraints: dict[str, constraints.Constraint] = {  # noqa: RUF012
@@ -54,10 +57,10 @@ class SphericalLaw(Distribution):
         concentration: ArrayLike,
         validate_args: bool | None = None,
     ) -> None:
-        mean_direction = as_vectors("mean_direction", mean_direction)
+        mean_direction = as_float_tensor("mean_direction", mean_direction)
         require_dimension(mean_direction.shape[-1] if mean_direction.dim() else 1)
-        concentration = as_vectors("concentration", concentration, mean_direction)
-        shape = broadcast(mean_direction.shape[:-1], concentration.shape)
+        concentration = as_float_tensor("concentration", concentration, mean_direction)
+        shape = broadcast_shapes(mean_direction.shape[:-1], concentration.shape)
         self.mean_direction = mean_direction.expand(*shape, mean_direction.shape[-1])
         self.concentration = concentration.expand(shape)
         if self._validate_args if validate_args is None else validate_args:
@@ -72,11 +75,11 @@ class SphericalLaw(Distribution):
 
     @staticmethod
     def concentration_of(variance: float) -> float:
-        """Return the concentration that the user's `variance` means."""
+        """Return the concentration of a law with this `variance`."""
         raise NotImplementedError
 
     def sample_cosine(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
-        """Draw cosines with the mean direction, of `shape` and in float64."""
+        """Draw cosines with the mean direction: `shape`, float64."""
         raise NotImplementedError
 
     @property
@@ -86,30 +89,33 @@ class SphericalLaw(Distribution):
 
     def log_kernel(self, cosine: Tensor) -> Tensor:
         """Return the log-density relative to the uniform law at `cosine`: (..., *batch)."""
-        value = self._log_kernel(cosine.double())
-        return value.to(torch.promote_types(cosine.dtype, self.concentration.dtype))
+        value = self._log_kernel(to_double(cosine))
+        dtype = torch.promote_types(cosine.dtype, self.concentration.dtype)
+        # A cosine without dimensions may be on the CPU while the law is on a device.
+        return value.to(cosine.device if cosine.dim() else self.concentration.device, dtype)
 
     def log_prob(self, value: ArrayLike) -> Tensor:
         """Return the log-density with respect to area at `value`: (..., *batch, d) unit rows."""
-        value = as_vectors("value", value)
+        value = as_float_tensor("value", value)
         require_points(self, value)
-        # In float64 throughout: the slope in the cosine is of the order of κ√d.
-        cosine = (value.double() * self.mean_direction.double()).sum(-1)
+        # float64, because the slope in the cosine, of the order of κ√d, amplifies rounding errors.
+        cosine = (to_double(value) * to_double(self.mean_direction)).sum(-1)
         density = self._log_kernel(cosine) - log_area(self.dimension)
-        return density.to(torch.promote_types(value.dtype, self.concentration.dtype))
+        dtype = torch.promote_types(value.dtype, self.concentration.dtype)
+        return density.to(value.device, dtype)
 
     def _log_kernel(self, cosine: Tensor) -> Tensor:
-        return self.log_kernel_at(cosine, self.concentration.double(), self.dimension)
+        return self.log_kernel_at(cosine, to_double(self.concentration), self.dimension)
 
     @property
     def mode(self) -> Tensor:
-        """The mean direction, where every law here is densest."""
+        """The mean direction, at which the density is largest."""
         return self.mean_direction
 
     @property
     def mean_resultant_length(self) -> Tensor:
         """The length of the mean vector, E[cosine]: (*batch)."""
-        return self._expect(lambda cosine: cosine).clamp(0, 1)
+        return self._expectation(lambda cosine: cosine).clamp(0, 1)
 
     @property
     def mean(self) -> Tensor:
@@ -118,12 +124,12 @@ class SphericalLaw(Distribution):
 
     def entropy(self) -> Tensor:
         """Return the entropy with respect to area: (*batch)."""
-        return log_area(self.dimension) - self._expect(self._log_kernel)
+        return log_area(self.dimension) - self._expectation(self._log_kernel)
 
-    def _expect(self, function: Callable[[Tensor], Tensor]) -> Tensor:
-        kappa = self.concentration.double()
-        value = expect(self._log_kernel, function, kappa, self.dimension)
-        return value.to(self.concentration.dtype)
+    def _expectation(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        kappa = to_double(self.concentration)
+        value = expectation(self._log_kernel, function, kappa, self.dimension)
+        return value.to(self.concentration)
 
     def sample(self, sample_shape: _size = (), generator: torch.Generator | None = None) -> Tensor:
         """Draw points: (*sample_shape, *batch, d)."""
@@ -131,20 +137,20 @@ class SphericalLaw(Distribution):
             return self._draw(self._extended_shape(torch.Size(sample_shape)), generator)
 
     def rsample(self, sample_shape: _size = (), generator: torch.Generator | None = None) -> Tensor:
-        """Draw points through which gradients flow to the parameters."""
+        """Draw points that are differentiable with respect to the parameters."""
         if not self.has_rsample:
             raise NotImplementedError(f"{type(self).__name__} has no reparametrized sampler")
         return self._draw(self._extended_shape(torch.Size(sample_shape)), generator)
 
     def _draw(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         cosine = self.sample_cosine(shape[:-1], generator).unsqueeze(-1)
-        pole = self.mean_direction.double()
+        pole = to_double(self.mean_direction)
         noise = torch.randn(shape, generator=generator, dtype=torch.float64, device=pole.device)
         tangent = noise - (noise * pole).sum(-1, keepdim=True) * pole
         tangent = torch.nn.functional.normalize(tangent, dim=-1)
-        # The floor keeps the slope of the root finite at the poles.
+        # The lower bound keeps the derivative of the square root finite at the poles.
         sine = ((1 - cosine) * (1 + cosine)).clamp_min(1e-30).sqrt()
-        return (cosine * pole + sine * tangent).to(self.mean_direction.dtype)
+        return (cosine * pole + sine * tangent).to(self.mean_direction)
 
     def expand(self, batch_shape: _size, _instance: Self | None = None) -> Self:
         """Return the same law with its parameters expanded to `batch_shape`."""

@@ -1,52 +1,60 @@
 r"""The direction of a multivariate t vector: an angular Gaussian with heavy tails.
 
-For X ~ t_ν(κμ, I) the radius integrates out in s = log(r/√(ν + κ²)): with b = κt/√(ν + κ²),
+For X ~ t_ν(κμ, I), integrate over the radius r in s = log(r/√(ν + κ²)). With b = κt/√(ν + κ²),
 n = (ν + d)/2 and δ = (d - ν)/2,
 
     g(t) = (1 + κ²/ν)^{-ν/2} J(b)/J(0),   J(b) = ∫ exp(δs) (cosh s - b)^{-n} ds.
 
-The peak is at s* = log(d/ν)/2 - asinh(δb/√(νd)); about it, with C = cosh s* - b, the exponent is
-δu - n log(1 + 2 (cosh s*/C) sinh²(u/2) + (δ/n) sinh u).
+The peak is at s* = log(d/ν)/2 - asinh(δb/√(νd)). With s = s* + u and C = cosh s* - b, the exponent
+relative to the peak is δu - n log(1 + 2 (cosh s*/C) sinh²(u/2) + (δ/n) sinh u). It is accurate for
+ν from 0.1 (below, the tails leave the nodes) to 1e8 (above, digits cancel).
 """
 
 import torch
 from torch import Tensor
 
+from sterad.devices import to_double
 from sterad.errors import SteradError
-from sterad.sphere.constraints import ArrayLike, as_vectors, finite_positive
+from sterad.sphere.constraints import (
+    ArrayLike,
+    as_float_tensor,
+    broadcast_shapes,
+    finite_positive,
+)
 from sterad.sphere.draw import gamma
 from sterad.sphere.law import LAWS, SphericalLaw
 from sterad.sphere.quadrature import peak_nodes
-from sterad.sphere.shapes import broadcast
 
 DEFAULT_DF = 3.0
-"""Degrees of freedom where a law is named without them: heavy tails, a finite variance."""
+"""Degrees of freedom if none are given: heavy tails, but a finite variance."""
 
 
 def _log_radial(b: Tensor, gap: Tensor, df: Tensor, dimension: int) -> Tensor:
-    """Return log J(b), `gap` being 1 - b without cancellation, with all derivatives in b and ν."""
+    """Return log J(b), differentiable in b and ν; `gap` is 1 - b, computed without cancellation."""
     n, delta = ((df + dimension) / 2).unsqueeze(-1), ((dimension - df) / 2).unsqueeze(-1)
-    still = b.detach().unsqueeze(-1)
-    log_terms, s, distance = _peak(still, gap.detach().unsqueeze(-1), n.detach(), delta.detach())
-    exponent = delta * s - n * torch.log(distance - (b.unsqueeze(-1) - still))
+    b_value = b.detach().unsqueeze(-1)
+    log_terms, s, distance = _terms(b_value, gap.detach().unsqueeze(-1), n.detach(), delta.detach())
+    # Zero in value; it only adds the derivatives.
+    exponent = delta * s - n * torch.log(distance - (b.unsqueeze(-1) - b_value))
     return torch.logsumexp(log_terms + (exponent - exponent.detach()), dim=-1)
 
 
-def _peak(b: Tensor, gap: Tensor, n: Tensor, delta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the integrand about its peak as (log terms, s, cosh s - b)."""
-    # Few degrees of freedom make the peak wide against the strip of analyticity: a small step.
+def _terms(b: Tensor, gap: Tensor, n: Tensor, delta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the log terms of the integral at its nodes s, the nodes, and cosh s - b."""
+    # With few degrees of freedom the peak is wide relative to the strip of analyticity, which the
+    # error bound of the trapezoidal rule depends on: the step must be small.
     nodes, log_weights = peak_nodes(-28.0, 28.0, 0.15, b.device)
     dimension, df = n + delta, n - delta
     peak = torch.log(dimension / df) / 2 - torch.asinh(delta * b / torch.sqrt(df * dimension))
     top = 2 * torch.sinh(peak / 2).square() + gap
     sharpness = torch.cosh(peak) / top
     width = torch.rsqrt(n * (sharpness - (delta / n).square()))
-    # Beyond 600 the terms are zero at any df that has a meaning, and sinh would overflow.
+    # sinh overflows beyond 710; at 600 the terms are already zero for ν of 0.1 and more.
     u = (nodes * width).clamp(-600, 600)
-    rise = 2 * sharpness * torch.sinh(u / 2).square() + delta / n * torch.sinh(u)
+    growth = 2 * sharpness * torch.sinh(u / 2).square() + delta / n * torch.sinh(u)
     height = delta * peak - n * top.log()
-    log_terms = height + delta * u - n * torch.log1p(rise) + log_weights + width.log()
-    return log_terms, peak + u, top * (1 + rise)
+    log_terms = height + delta * u - n * torch.log1p(growth) + log_weights + width.log()
+    return log_terms, peak + u, top * (1 + growth)
 
 
 @LAWS.register("projected-student-t", alias=("student-t",))
@@ -69,13 +77,13 @@ class ProjectedStudentT(SphericalLaw):
         df: ArrayLike,
         validate_args: bool | None = None,
     ) -> None:
-        mean_direction = as_vectors("mean_direction", mean_direction)
-        degrees = as_vectors("df", df, mean_direction)
-        kappa = as_vectors("concentration", concentration, mean_direction)
+        mean_direction = as_float_tensor("mean_direction", mean_direction)
+        degrees = as_float_tensor("df", df, mean_direction)
+        kappa = as_float_tensor("concentration", concentration, mean_direction)
         if self._validate_args if validate_args is None else validate_args:
             _require_degrees(degrees)
-        kappa = kappa.expand(broadcast(kappa.shape, degrees.shape))
-        self.df = degrees.expand(broadcast(kappa.shape, mean_direction.shape[:-1]))
+        kappa = kappa.expand(broadcast_shapes(kappa.shape, degrees.shape))
+        self.df = degrees.expand(broadcast_shapes(kappa.shape, mean_direction.shape[:-1]))
         super().__init__(mean_direction, kappa, validate_args=validate_args)
 
     @staticmethod
@@ -85,11 +93,11 @@ class ProjectedStudentT(SphericalLaw):
         dimension: int,
         df: Tensor | float = DEFAULT_DF,
     ) -> Tensor:
-        """Return the log ratio of the radial integrals at this cosine and at zero concentration."""
+        """Return log(J(b)/J(0)) - (ν/2) log(1 + κ²/ν)."""
         degrees = torch.as_tensor(df, dtype=torch.float64, device=cosine.device)
         zero = torch.zeros_like(degrees)
         at_zero = _log_radial(zero, 1 - zero, degrees, dimension)
-        shape = broadcast(cosine.shape, concentration.shape, degrees.shape)
+        shape = broadcast_shapes(cosine.shape, concentration.shape, degrees.shape)
         cosine, kappa, degrees = (x.expand(shape) for x in (cosine, concentration, degrees))
         root = torch.sqrt(degrees + kappa.square())
         b = kappa * cosine / root
@@ -100,8 +108,8 @@ class ProjectedStudentT(SphericalLaw):
         return log_kernel
 
     def _log_kernel(self, cosine: Tensor) -> Tensor:
-        kappa = self.concentration.double()
-        return self.log_kernel_at(cosine, kappa, self.dimension, self.df.double())
+        kappa = to_double(self.concentration)
+        return self.log_kernel_at(cosine, kappa, self.dimension, to_double(self.df))
 
     @staticmethod
     def concentration_of(variance: float) -> float:
@@ -113,19 +121,19 @@ class ProjectedStudentT(SphericalLaw):
         return float(variance**-0.5)
 
     def _draw(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
-        mean = self.concentration.double().unsqueeze(-1) * self.mean_direction.double()
+        mean = to_double(self.concentration).unsqueeze(-1) * to_double(self.mean_direction)
         noise = torch.randn(shape, generator=generator, dtype=torch.float64, device=mean.device)
-        half = (self.df.double() / 2).expand(shape[:-1])
+        half = (to_double(self.df) / 2).expand(shape[:-1])
         shrink = torch.sqrt(gamma(half, generator) / half).unsqueeze(-1)
-        # The direction of κμ + noise/shrink is that of shrink·κμ + noise.
+        # κμ + noise/shrink has the same direction as shrink·κμ + noise.
         point = torch.nn.functional.normalize(shrink * mean + noise, dim=-1)
-        return point.to(self.mean_direction.dtype)
+        return point.to(self.mean_direction)
 
 
 def _require_degrees(df: Tensor) -> None:
-    good = finite_positive.check(df)
-    if not bool(good.all()):
+    valid = finite_positive.check(df)
+    if not bool(valid.all()):
         raise SteradError(
-            f"df is {float(df.detach()[~good].flatten()[0]):.6g}, but must be finite and above 0: "
-            "for df without bound use AngularGaussian"
+            f"df is {float(df.detach()[~valid].flatten()[0]):.6g}, but must be finite and above 0: "
+            "for infinite df use AngularGaussian"
         )

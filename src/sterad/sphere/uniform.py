@@ -1,4 +1,4 @@
-"""The uniform law on the sphere, to which every other tends as its concentration goes to zero."""
+"""The uniform law on the sphere, the limit of the other laws at concentration zero."""
 
 from typing import Any, Self, cast
 
@@ -7,13 +7,17 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints, register_kl
 from torch.types import _size
 
-from sterad.sphere.constraints import require_dimension, require_points, unit_sphere
+from sterad.sphere.constraints import (
+    broadcast_shapes,
+    require_dimension,
+    require_points,
+    unit_sphere,
+)
 from sterad.sphere.law import SphericalLaw, log_area
-from sterad.sphere.shapes import broadcast
 
 
 class Uniform(Distribution):
-    """Every direction alike.
+    """The law with the same density in every direction.
 
     >>> law = Uniform(3)
     >>> round(law.entropy().exp().item() / torch.pi, 5)
@@ -44,7 +48,7 @@ class Uniform(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         """Return minus the log area, at `value`: (..., *batch, d) unit rows."""
         require_points(self, value)
-        shape = broadcast(value.shape[:-1], self.batch_shape)
+        shape = broadcast_shapes(value.shape[:-1], self.batch_shape)
         return value.new_full(shape, -log_area(self.dimension))
 
     def rsample(self, sample_shape: _size = (), generator: torch.Generator | None = None) -> Tensor:
@@ -61,12 +65,12 @@ class Uniform(Distribution):
 
     @property
     def mean_resultant_length(self) -> Tensor:
-        """Zero: no direction is preferred, so there is neither a mean direction nor a mode."""
+        """Zero; there is neither a mean direction nor a mode."""
         return self._like.expand(self.batch_shape)
 
     @property
     def mean(self) -> Tensor:
-        """The center of the ball: (*batch, d)."""
+        """Zeros: (*batch, d)."""
         return self._like.expand(self.batch_shape + self.event_shape)
 
     def entropy(self) -> Tensor:
@@ -82,8 +86,8 @@ class Uniform(Distribution):
         return new
 
 
-def _divergence(p: SphericalLaw, q: Uniform) -> Tensor:
+def _kl_to_uniform(p: SphericalLaw, q: Uniform) -> Tensor:
     return log_area(p.dimension) - p.entropy()
 
 
-cast(Any, register_kl)(SphericalLaw, Uniform)(_divergence)
+cast(Any, register_kl)(SphericalLaw, Uniform)(_kl_to_uniform)

@@ -66,10 +66,10 @@ class Arrangement:
     def _settings(self) -> str:
         """Return the numeric and text fields, except the batch size, which the stream shows."""
         return "".join(
-            f"{one.name} {value:g}, " if isinstance(value, float) else f"{one.name} {value}, "
-            for one in dataclasses.fields(self)
-            if type(value := getattr(self, one.name)) in (str, int, float)
-            and one.name != "batch_size"
+            f"{field.name} {value:g}, " if isinstance(value, float) else f"{field.name} {value}, "
+            for field in dataclasses.fields(self)
+            if type(value := getattr(self, field.name)) in (str, int, float)
+            and field.name != "batch_size"
         )
 
 
@@ -78,7 +78,7 @@ def apply_imbalance(stream: Stream, imbalance: float, seed: int) -> Stream:
     labels, rng = stream.dataset.train_labels, numpy_generator(seed, "imbalance")
     counts = np.bincount(labels, minlength=stream.classes)
     wanted = long_tail_counts(counts, imbalance, rng)
-    return stream.keeping(random_ranks(labels, rng) < wanted[labels])
+    return stream.filter_images(random_ranks(labels, rng) < wanted[labels])
 
 
 def long_tail_counts(

@@ -2,8 +2,8 @@
 
 `i-blurry`: H. Koh, D. Kim, J.-W. Ha and J. Choi, "Online Continual Learning on Class Incremental
 Blurry Task Configuration with Anytime Inference", ICLR 2022, https://arxiv.org/abs/2110.10031. Of
-each blurry class, M percent of the images are pooled over all blurry classes, shuffled and dealt
-in equal parts to all T tasks, including their own: M (T - 1) / T percent of such a class come in
+each blurry class, M percent of the images are pooled over all blurry classes, shuffled and split
+equally among all T tasks, including their own: M (T - 1) / T percent of such a class come in
 other tasks. Where the counts do not divide, both kinds of classes are spread over the tasks as
 evenly as possible.
 
@@ -40,7 +40,7 @@ class IBlurry(TaskSplit):
     disjoint: PerCent = 50.0
     """Percentage of the classes that occur in one task only."""
     blur: PerCent = 10.0
-    """Percentage of the images of each blurry class that are dealt to all tasks."""
+    """Percentage of the images of each blurry class that are split among all tasks."""
 
     def arrange(self, dataset: Dataset, seed: int) -> Stream:
         """Return the stream of `seed` without class imbalance."""
@@ -88,7 +88,7 @@ class SiBlurry(IBlurry):
         return order[:alone], order[alone : classes - classes % count]
 
     def _blur(self, task: Indices, mixed: Indices, rng: np.random.Generator) -> None:
-        """Take a random number of blurry images from each task and deal as many back, in place."""
+        """Take a random number of blurry images from each task and return as many, in place."""
         cuts = random_cuts(int(len(mixed) * (self.blur / 100)), self.task_count, rng)
         taken = random_ranks(task[mixed], rng) < np.diff(cuts)[task[mixed]]
         pool = rng.permutation(mixed[taken])

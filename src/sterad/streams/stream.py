@@ -196,7 +196,7 @@ class Stream:
         drawn = f" ({self.settings})" if self.settings else ""
         return f"{self.name}{drawn}: {', '.join(parts)}"
 
-    def keeping(self, kept: npt.NDArray[np.bool_]) -> "Stream":
+    def filter_images(self, kept: npt.NDArray[np.bool_]) -> "Stream":
         """Return the stream restricted to the training images in `kept`, (N,) bool."""
         stays = kept[self.order]
         before = np.concatenate([[0], np.cumsum(stays)]).tolist()

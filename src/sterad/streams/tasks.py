@@ -1,15 +1,19 @@
-"""The split of classes into tasks: the label order of a seed, cut into equal parts."""
+"""Streams of tasks: the split of the classes into tasks, and the streams clear, iid, long-tail."""
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
 from sterad.data import Dataset
 from sterad.errors import SteradError
-from sterad.streams.description import Arrangement
-from sterad.validation import Count
+from sterad.seeds import numpy_generator
+from sterad.streams.description import STREAMS, Arrangement
+from sterad.streams.stream import Stream
+from sterad.validation import Count, Range, Scale
 
 Tasks = tuple[tuple[int, ...], ...]
 """The classes of each task, in the order of the stream."""
@@ -46,6 +50,62 @@ class TaskSplit(Arrangement):
         if self.tasks is None:
             raise SteradError("tasks is not set: give a divisor of the number of classes as tasks")
         return self.tasks
+
+
+@STREAMS.register("clear")
+@dataclass(frozen=True)
+class Clear(TaskSplit):
+    """Disjoint tasks, shuffled inside, with announced ends.
+
+    The last batch of a task may be smaller than the others.
+    """
+
+    def arrange(self, dataset: Dataset, seed: int) -> Stream:
+        """Return the stream of `seed` without class imbalance."""
+        tasks = self.split(dataset, seed)
+        order, ends = task_order(dataset.train_labels, tasks, numpy_generator(seed, "stream"))
+        return Stream(dataset, "clear", order, self.batch_size, tasks, ends)
+
+
+@STREAMS.register("iid")
+@dataclass(frozen=True)
+class Iid(TaskSplit):
+    """All images in one uniform random order, without tasks in time.
+
+    A baseline without forgetting. The tasks only define the evaluations.
+    """
+
+    def arrange(self, dataset: Dataset, seed: int) -> Stream:
+        """Return the stream of `seed` without class imbalance."""
+        tasks = self.split(dataset, seed)
+        order = numpy_generator(seed, "stream").permutation(len(dataset.train_labels))
+        return Stream(dataset, "iid", order, self.batch_size, tasks)
+
+
+@STREAMS.register("long-tail")
+@dataclass(frozen=True)
+class LongTail(TaskSplit):
+    """Another stream, with its default options, whose class frequencies form a long tail.
+
+    Every stream has the option `imbalance`, which does the same and keeps the other options.
+    """
+
+    imbalance: Annotated[float, Range(1, 1e6)] = 100.0
+    """Ratio of the image counts of the most and the least frequent class."""
+    base: str = "clear"
+    """Name of the stream to thin out."""
+    scale: Scale | None = None
+    """Scale of a blurry base, in images (default: set by the dataset)."""
+
+    def arrange(self, dataset: Dataset, seed: int) -> Stream:
+        """Return the stream of `seed` without class imbalance."""
+        base_class = STREAMS[self.base]
+        if issubclass(base_class, LongTail):
+            raise SteradError(f"base {self.base!r} is a long tail itself: name another stream")
+        base_fields = {field.name for field in dataclasses.fields(base_class)} - {"imbalance"}
+        shared = {field.name for field in dataclasses.fields(self)} & base_fields
+        base = base_class(**{name: getattr(self, name) for name in shared})
+        return dataclasses.replace(base.open(dataset, seed), name=f"long-tail {self.base}")
 
 
 def check_tasks(dataset: Dataset, tasks: Tasks) -> None:

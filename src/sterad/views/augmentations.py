@@ -1,4 +1,4 @@
-"""Augmentation augmentations, by name."""
+"""Augmentations, registered by name: full, partial, none."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from sterad.views.choice import draw_chosen
 
 @dataclass(frozen=True)
 class Augmentation(ABC):
-    """A random augmentation of a batch; each call returns one view. Subclasses implement `show`."""
+    """A random augmentation of a batch. A call returns one view; subclasses implement `show`."""
 
     flip: bool = True
     """Flip each image left to right with probability 0.5; not for digits and letters."""

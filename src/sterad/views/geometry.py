@@ -61,7 +61,7 @@ def draw_boxes(
     # A float32 below 1 times (free + 1) can round up to free + 1.
     drawn = np.minimum((corner * (free + 1)).astype(np.int64), free)
     start = np.where((first == CROP_ATTEMPTS)[:, None], free // 2, drawn)
-    return Boxes(*(torch.from_numpy(one) for one in (*start.T, *size.T)))
+    return Boxes(*(torch.from_numpy(column) for column in (*start.T, *size.T)))
 
 
 def resized_crop(x: Tensor, boxes: Boxes, mirror: Tensor | None = None) -> Tensor:

@@ -118,8 +118,8 @@ LAUNCHERS: Registry[type[Launcher]] = Registry("launcher", "sterad.launchers")
 def check_data(jobs: Sequence[Job]) -> None:
     """Raise an error before the first run starts if data are missing on this machine."""
     for dataset in dict.fromkeys(job.config.dataset.fields for job in jobs):
-        if hasattr(dataset, "require"):
-            dataset.require()
+        if hasattr(dataset, "require_files"):
+            dataset.require_files()
 
 
 def run_job(text: str, loggers: Sequence[Logger] = ()) -> str | None:

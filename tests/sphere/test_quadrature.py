@@ -4,11 +4,11 @@ import mpmath as mp
 import pytest
 import torch
 
-from sterad.sphere.chi import log_chi_mgf
+from sterad.sphere.quadrature import log_chi_mgf
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 7, 8, 63, 64, 1000])
-def test_cumulants_at_zero(dimension: int) -> None:
+def test_cumulants_of_chi_at_zero(dimension: int) -> None:
     gamma = torch.zeros((), dtype=torch.float64, requires_grad=True)
     (mean,) = torch.autograd.grad(log_chi_mgf(gamma, dimension), gamma, create_graph=True)
     (variance,) = torch.autograd.grad(mean, gamma, create_graph=True)
@@ -21,7 +21,7 @@ def test_cumulants_at_zero(dimension: int) -> None:
     assert third.item() == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_riccati_equation_of_the_mean() -> None:
+def test_mean_of_chi_satisfies_its_riccati_equation() -> None:
     gamma = torch.linspace(-50, 50, 101, dtype=torch.float64, requires_grad=True)
     for dimension in (2, 5, 40, 600):
         total = log_chi_mgf(gamma, dimension).sum()
@@ -32,7 +32,7 @@ def test_the_riccati_equation_of_the_mean() -> None:
 
 
 @pytest.mark.parametrize("gamma", [-1e4, 1e4])
-def test_far_arguments(gamma: float) -> None:
+def test_log_chi_mgf_at_large_arguments(gamma: float) -> None:
     with mp.workdps(50):
         density = lambda r: r**4 * mp.exp(-r * r / 2 + gamma * r)  # noqa: E731
         peak = (gamma + mp.sqrt(mp.mpf(gamma) ** 2 + 16)) / 2
@@ -41,7 +41,7 @@ def test_far_arguments(gamma: float) -> None:
             nodes = [peak - 40, peak - 10, peak, peak + 10, peak + 40]
         else:
             nodes += [peak * 40]
-        whole = mp.quad(density, nodes) / (2 ** mp.mpf("1.5") * mp.gamma(2.5))
-        expected = float(mp.log(whole))
+        integral = mp.quad(density, nodes) / (2 ** mp.mpf("1.5") * mp.gamma(2.5))
+        expected = float(mp.log(integral))
     found = log_chi_mgf(torch.tensor(gamma, dtype=torch.float64), 5).item()
     assert found == pytest.approx(expected, rel=1e-12)
