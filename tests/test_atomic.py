@@ -88,8 +88,8 @@ def test_only_leftovers_are_removed(tmp_path: Path) -> None:
 def check_told(error: SteradError, file: Path, reason: str) -> None:
     told = str(error)
     assert told.startswith(f"cannot write {str(file)!r}: {reason}.")
-    assert "What was there before is untouched" in told
-    assert "make room or choose another place" in told
+    assert "The previous file is unchanged" in told
+    assert "free some space or choose another location" in told
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")

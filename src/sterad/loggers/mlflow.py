@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from sterad.atomic import alone
+from filelock import FileLock
+
 from sterad.extras import require_extra
 from sterad.loggers.logger import LOGGERS
 from sterad.loggers.numbers import numbers
@@ -34,7 +35,7 @@ class MLflow:
 
     def __enter__(self) -> Self:
         """Begin a run, or find the one that an earlier process began."""
-        with alone(self.beside):  # the first to open a new database makes its tables
+        with FileLock(self.beside / ".mlflow.lock"):  # the first process creates the tables
             self.client = self.mlflow.MlflowClient(self.store)
             found = self.client.search_runs([DEFAULT], f"tags.`{TAG}` = '{self.run}'")
         begun = found[0] if found else self._begin()

@@ -1,12 +1,13 @@
 """One directory per run: config.json, events.jsonl, checkpoint.pt and, last, record.json."""
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from sterad.atomic import remove_leftovers, write_atomically
 from sterad.errors import SteradError
@@ -30,27 +31,26 @@ class RunDirectory:
         """Hold the directory for this process; the system releases it even after SIGKILL."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = open(self.path / "lock", "ab", buffering=0)  # noqa: SIM115 - it is closed below
-        except OSError as error:
-            raise self._refusal(error) from error
-        with lock:
-            self._acquire(lock.fileno())
-            remove_leftovers(self.path)
-            yield
-
-    def _acquire(self, descriptor: int) -> None:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, str(os.getpid()).encode())
-        except BlockingIOError as error:
-            holder = (self.path / "lock").read_text() or "unknown"
+            lock = FileLock(self.path / "lock", on_acquired=_write_pid)
+            lock.acquire(timeout=0)
+        except Timeout as error:
             raise SteradError(
-                f"the run {str(self.path)!r} is being written by process {holder}: "
+                f"the run {str(self.path)!r} is being written by process {self._lock_holder()}: "
                 "wait for it to finish, or choose another place with --out"
             ) from error
         except OSError as error:
             raise self._refusal(error) from error
+        try:
+            remove_leftovers(self.path)
+            yield
+        finally:
+            lock.release()
+
+    def _lock_holder(self) -> str:
+        try:
+            return (self.path / "lock").read_text() or "unknown"
+        except OSError:  # Windows lets no other process read a locked file
+            return "unknown"
 
     def _refusal(self, error: OSError) -> SteradError:
         return SteradError(
@@ -90,6 +90,11 @@ class RunDirectory:
         if self.events.exists():
             kept = [line for line in self.events.read_text().splitlines() if _until(line, step)]
             write_atomically(self.events, "".join(line + "\n" for line in kept))
+
+
+def _write_pid(descriptor: int) -> None:
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, str(os.getpid()).encode())
 
 
 def _until(line: str, step: int) -> bool:

@@ -8,7 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from sterad.atomic import alone, write_atomically
+from filelock import FileLock
+
+from sterad.atomic import write_atomically
 from sterad.errors import SteradError
 from sterad.methods import METHODS
 from sterad.registry import canonical
@@ -23,7 +25,8 @@ def write_best(file: Path, method: str, source: str, values: Mapping[str, Any]) 
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with alone(file.parent):  # two searches that end at once lose neither's table
+        # Two searches that end at the same time must not overwrite each other's table.
+        with FileLock(file.with_name(f".{file.name}.lock")):
             before = file.read_text() if file.exists() else ""
             write_atomically(file, with_table(before, method, {"source": source, **values}))
     except OSError as error:

@@ -1,11 +1,10 @@
 """JournalFile: a search as a file with a line for each thing told, written by one at a time."""
 
-import fcntl
-import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import filelock
 from optuna.storages.journal import JournalFileBackend
 
 from sterad.errors import SteradError
@@ -20,28 +19,19 @@ class FileLock:
     def __init__(self, file: Path) -> None:
         """Name the file that is protected."""
         self.file = file
+        self.lock = filelock.FileLock(file.with_name(file.name + ".lock"), poll_interval=0.01)
 
     def acquire(self) -> bool:
         """Wait for the lock; then cut off a line that a full disk or a kill left unfinished."""
-        self.held = open(self.file.with_name(self.file.name + ".lock"), "ab")  # noqa: SIM115
-        deadline = time.monotonic() + PATIENCE
-        while not self._got():
-            if time.monotonic() > deadline:
-                self.held.close()
-                raise SteradError(
-                    f"the storage {str(self.file)!r} has been locked by another process for "
-                    f"{PATIENCE:.0f} s: end that process; finished runs are kept, and the same "
-                    "command then continues"
-                )
-            time.sleep(0.01)
-        self._mend()
-        return True
-
-    def _got(self) -> bool:
         try:
-            fcntl.flock(self.held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
+            self.lock.acquire(timeout=PATIENCE)
+        except filelock.Timeout as error:
+            raise SteradError(
+                f"the storage {str(self.file)!r} has been locked by another process for "
+                f"{PATIENCE:.0f} s: end that process; finished runs are kept, and the same "
+                "command then continues"
+            ) from error
+        self._mend()
         return True
 
     def _mend(self) -> None:
@@ -54,7 +44,7 @@ class FileLock:
 
     def release(self) -> None:
         """Let others write."""
-        self.held.close()
+        self.lock.release()
 
 
 class JournalFile(JournalFileBackend):
