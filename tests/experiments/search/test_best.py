@@ -50,7 +50,8 @@ def test_what_is_written_is_read_as_tuned_values(tmp_path: Path) -> None:
     assert write_best(file, "er", "later", values) == 'a "quoted" source'
     found = read_tuned(str(file))["er"]
     assert (found.source, found.values) == ("later", values)
-    assert [one.name for one in file.parent.iterdir()] == ["mine.toml"], "nothing else is left"
+    names = sorted(path.name for path in file.parent.iterdir())
+    assert names == [".mine.toml.lock", "mine.toml"], "no temporary file is left"
 
 
 def test_a_new_file_holds_what_was_found_alone(
