@@ -30,7 +30,7 @@ from sterad.experiments.config import RunSettings
 from sterad.experiments.launchers import LAUNCHERS
 from sterad.sphere import LAWS
 from sterad.threads import cores
-from sterad.validation import Range, hints_of, names_of
+from sterad.validation import Range, field_names, field_types
 
 TINY = [
     *("--dataset", "synthetic", "--classes", "2", "--per-class", "4", "--test-per-class", "2"),
@@ -82,8 +82,8 @@ def _above(limits: Range, kind: type[Any]) -> str:
 def cases(prefix: list[str], *described: type[Any], without: tuple[str, ...] = ()) -> Iterator[Any]:
     """Yield a command line for every wrong value of every option."""
     for cls in described:
-        hints = hints_of(cls)
-        for name in names_of(cls):
+        hints = field_types(cls)
+        for name in field_names(cls):
             if name in without or "positional" in cls.__dataclass_fields__[name].metadata:
                 continue
             option = f"--{name.replace('_', '-')}"
@@ -103,7 +103,7 @@ def described(kind: str, name: str) -> type[Any]:
 def ours(kind: str) -> list[str]:
     """Return the components of the package, without those of other tests."""
     registry = REGISTRIES[kind]
-    return [name for name in registry if registry.origin(name).startswith("sterad.")]
+    return [name for name in registry if registry.qualified_name(name).startswith("sterad.")]
 
 
 def of_train() -> Iterator[list[str]]:
@@ -112,7 +112,7 @@ def of_train() -> Iterator[list[str]]:
     for method in ours("method"):  # each field once: most are shared
         config = described("method", method)
         yield from cases(["train", method, *TINY], config, without=tuple(seen))
-        seen |= set(names_of(config))
+        seen |= set(field_names(config))
     for kind in ("dataset", "stream"):
         for name in ours(kind):
             plain = ["train", "er", "--memory", "4", "--width", "2", "--threads", "1"]
@@ -210,7 +210,7 @@ def of_estimator() -> Calls:
 
 def of_config() -> Calls:
     shared: dict[str, Any] = {"dataset": "synthetic", "per_class": 4}
-    hints = hints_of(RunSettings) | hints_of(described("method", "agd-fd"))
+    hints = field_types(RunSettings) | field_types(described("method", "agd-fd"))
     for name, hint in hints.items():
         if split(hint)[0] is str and name not in ("encoder", "method"):
             continue  # names of parts are checked when a learner is made

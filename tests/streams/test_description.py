@@ -131,7 +131,7 @@ def test_equal_arguments_give_equal_streams_in_any_read_order(
 
 
 def test_the_streams_of_the_package_are_all_tested() -> None:
-    ours = {name for name in STREAMS if STREAMS.origin(name).startswith("sterad.streams.")}
+    ours = {name for name in STREAMS if STREAMS.qualified_name(name).startswith("sterad.streams.")}
     assert ours == {*GOLDEN, "replay-file", "live"}
 
 

@@ -15,9 +15,17 @@ from sterad.experiments.launchers import LAUNCHERS
 from sterad.experiments.toml_file import read_toml
 from sterad.experiments.tuned import tuned_values
 from sterad.methods import METHODS
-from sterad.registry import Registry, load_plugin
+from sterad.plugins import load_plugin
+from sterad.registry import Registry
 from sterad.streams import STREAMS
-from sterad.validation import build, checked, field_named, hints_of, names_of, unknown
+from sterad.validation import (
+    build,
+    check_value,
+    field_names,
+    field_types,
+    resolve_field_name,
+    unknown_field,
+)
 
 REGISTRIES: dict[str, Registry[Any]] = {
     "method": METHODS,
@@ -42,7 +50,7 @@ class Request:
 
     def take(self, cls: type[Any]) -> Any:
         """Return an instance of a dataclass from the values that are meant for it."""
-        return build(cls, {k: v for k, v in self.values.items() if k in names_of(cls)})
+        return build(cls, {k: v for k, v in self.values.items() if k in field_names(cls)})
 
     def component(self, kind: str) -> Any:
         """Return the chosen component of a kind, a launcher say."""
@@ -50,14 +58,14 @@ class Request:
 
     def execution(self) -> Execution:
         """Return how runs are computed, checked against this machine."""
-        given = {k: v for k, v in self.values.items() if k in names_of(Execution)}
+        given = {k: v for k, v in self.values.items() if k in field_names(Execution)}
         return Execution.chosen(**given)
 
     def config(self) -> RunConfig:
         """Return the run that is asked for."""
         kinds = [kind for kind in ("method", "dataset", "stream") if kind in self.chosen]
-        fields = {n for kind in kinds for n in names_of(_described(kind, self.chosen[kind]))}
-        fields = (fields - self.own) | set(names_of(RunSettings))
+        fields = {n for kind in kinds for n in field_names(_described(kind, self.chosen[kind]))}
+        fields = (fields - self.own) | set(field_names(RunSettings))
         values = {name: value for name, value in self.values.items() if name in fields}
         return RunConfig.of(**values, **{kind: self.chosen[kind] for kind in kinds})
 
@@ -82,7 +90,7 @@ def request(
         load_plugin(file)
     kinds = [*([positional] if positional else []), *named]
     classes = [cls for group in own.values() for cls in group]
-    mine = {name: hint for cls in classes for name, hint in hints_of(cls).items()}
+    mine = {name: hint for cls in classes for name, hint in field_types(cls).items()}
     mine = {name: hint for name, hint in mine.items() if name not in hidden}
     places = [one for cls in classes for one in dataclasses.fields(cls) if _is_place(one)]
     everything = _every_field(kinds) | mine | dict.fromkeys(named, str)
@@ -102,10 +110,10 @@ def request(
     chosen = _chosen(kinds, positional, first, words.given, from_file)
     described = {kind: _described(kind, chosen[kind]) for kind in kinds}
     titles = {f"{kind.capitalize()}: {chosen[kind]}": (cls,) for kind, cls in described.items()}
-    hints = {n: hint for cls in described.values() for n, hint in hints_of(cls).items()} | mine
+    hints = {n: hint for cls in described.values() for n, hint in field_types(cls).items()} | mine
     tuned = words.given.get("tuned", [from_file.get("tuned")])[-1]
     if tuned and "method" in chosen:
-        from_file = tuned_values(checked("tuned", tuned, str), chosen["method"]) | from_file
+        from_file = tuned_values(check_value("tuned", tuned, str), chosen["method"]) | from_file
     if help_wanted:
         sections = {**own, **titles}
         print_help(
@@ -125,11 +133,11 @@ def request(
             raise unknown_option(dashed, hints, prog, {name: owners} if owners else None)
     for name in from_file:
         if name not in hints:
-            raise unknown(name, [*hints, *kinds], f"the config {files[-1]!r}")
+            raise unknown_field(name, [*hints, *kinds], f"the config {files[-1]!r}")
     typed = {name: given for name, given in words.given.items() if name not in named}
     typed |= placed_words(rest, places, hints, prog)
     values = from_file | typed_values(typed, hints)
-    return Request(chosen, values, typed, frozenset(mine) - set(names_of(RunSettings)))
+    return Request(chosen, values, typed, frozenset(mine) - set(field_names(RunSettings)))
 
 
 def _usage(prog: str, positional: str | None, optional: bool) -> str:
@@ -143,7 +151,9 @@ def _is_place(field: Any) -> bool:
 
 
 def _from_file(file: str) -> dict[str, Any]:
-    return {field_named(name): value for name, value in read_toml(file, "the config").items()}
+    return {
+        resolve_field_name(name): value for name, value in read_toml(file, "the config").items()
+    }
 
 
 def _chosen(
@@ -157,7 +167,7 @@ def _chosen(
     asked = {kind: from_file.pop(kind, USUAL[kind]) for kind in kinds}
     asked |= {kind: given[kind][-1] for kind in kinds if kind in given}
     asked |= {positional: words[0]} if positional and words else {}
-    return {kind: REGISTRIES[kind].resolve(checked(kind, asked[kind], str)) for kind in kinds}
+    return {kind: REGISTRIES[kind].resolve(check_value(kind, asked[kind], str)) for kind in kinds}
 
 
 def _described(kind: str, name: str) -> type[Any]:
@@ -175,12 +185,12 @@ def _described(kind: str, name: str) -> type[Any]:
 def _every_field(kinds: Sequence[str]) -> dict[str, Any]:
     """Return the fields of all components of some kinds, so that words can be sorted."""
     described = [_described(kind, name) for kind in kinds for name in REGISTRIES[kind]]
-    return {name: hint for cls in described for name, hint in hints_of(cls).items()}
+    return {name: hint for cls in described for name, hint in field_types(cls).items()}
 
 
 def _owners(name: str, kinds: Sequence[str]) -> list[str]:
     found = {
-        kind: [one for one in REGISTRIES[kind] if name in names_of(_described(kind, one))]
+        kind: [one for one in REGISTRIES[kind] if name in field_names(_described(kind, one))]
         for kind in kinds
     }
     return [f"the {kind} {', '.join(names)}" for kind, names in found.items() if names]

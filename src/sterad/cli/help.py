@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from sterad.validation import hints_of, names_of
+from sterad.validation import field_names, field_types
 
 INDENT = 26
 """Columns of the names of options."""
@@ -67,7 +67,7 @@ class _Row:
 
 
 def _rows(cls: type[Any], values: Mapping[str, Any], hidden: frozenset[str]) -> list[_Row]:
-    hints, about = hints_of(cls), field_docs(cls)
+    hints, about = field_types(cls), field_docs(cls)
     rows = []
     for one in dataclasses.fields(cls):
         if one.name in hidden:
@@ -136,7 +136,7 @@ def field_docs(cls: type[Any]) -> dict[str, str]:
                 text = _string(after)
                 if text:
                     found[before.target.id] = text
-    return {name: text for name, text in found.items() if name in names_of(cls)}
+    return {name: text for name, text in found.items() if name in field_names(cls)}
 
 
 def _string(node: ast.stmt) -> str:

@@ -21,7 +21,8 @@ from sterad.experiments.tuned import read_tuned, tuned_files
 from sterad.loggers import LOGGERS
 from sterad.memory import MEMORIES
 from sterad.methods import METHODS
-from sterad.registry import Registry, canonical, load_plugin
+from sterad.plugins import load_plugin
+from sterad.registry import Registry, canonical_name
 from sterad.sphere import LAWS
 from sterad.streams import STREAMS
 from sterad.views import AUGMENTATIONS
@@ -60,7 +61,7 @@ def _print_all(registries: Sequence[Registry[Any]]) -> None:
         table = Table(box=None, pad_edge=False, show_header=False)
         table.add_column(width=20)
         for name in registry:
-            origin = registry.origin(name).rpartition(".")[0]
+            origin = registry.qualified_name(name).rpartition(".")[0]
             table.add_row(f"  {name}", f"{_first_sentence(registry[name])} [dim]{origin}[/dim]")
         console.print(f"[bold]{registry.kind}[/bold]", table, sep="\n")
 
@@ -102,7 +103,7 @@ def main(argv: Sequence[str]) -> int:
     options: ListOptions = read(ListOptions, argv, "sterad list")
     for file in options.plugin:
         load_plugin(file)
-    kind = canonical(options.name or "")
+    kind = canonical_name(options.name or "")
     meant = [one for one in REGISTRIES if kind in (one.kind, _plural(one))]
     if options.name is None or meant:
         _print_all(meant or REGISTRIES)

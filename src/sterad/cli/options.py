@@ -10,7 +10,14 @@ from typing import Any
 
 from sterad.cli.help import print_help
 from sterad.errors import SteradError
-from sterad.validation import build, describe, field_named, hints_of, names_of, parsed
+from sterad.validation import (
+    build,
+    describe,
+    field_names,
+    field_types,
+    parse_value,
+    resolve_field_name,
+)
 
 HELP = ("-h", "--help", "--help-all")
 HINTS = {
@@ -69,8 +76,8 @@ def read(cls: type[Any], argv: Sequence[str], prog: str) -> Any:
     if set(argv) & set(HELP):
         print_help(prog, cls.__doc__ or "", {"Options": (cls,)}, folded="--help-all" not in argv)
         raise SystemExit(0)
-    hints = hints_of(cls)
-    options = {name: hints[name] for name in set(names_of(cls)) - {one.name for one in places}}
+    hints = field_types(cls)
+    options = {name: hints[name] for name in set(field_names(cls)) - {one.name for one in places}}
     words = sort_words(argv, options, lambda name: unknown_option(name, options, prog))
     given = placed_words(words.positionals, places, hints, prog)
     return build(cls, typed_values(words.given | given, hints))
@@ -113,7 +120,7 @@ def sort_words(
             positionals.append(word)
             continue
         name, equals, value = word.removeprefix("--").partition("=")
-        fieldname = field_named(name)
+        fieldname = resolve_field_name(name)
         negated = fieldname.removeprefix("no_")
         if fieldname not in hints and is_switch(hints.get(negated)) and not equals:
             given[negated] = ["false"]
@@ -144,7 +151,7 @@ def _is_number(words: Sequence[str]) -> bool:
 
 def typed_values(given: Mapping[str, Sequence[str]], hints: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that words mean, checked against the types and ranges of their fields."""
-    return {name: parsed(_spelt(name), words, hints[name]) for name, words in given.items()}
+    return {name: parse_value(_spelt(name), words, hints[name]) for name, words in given.items()}
 
 
 def unknown_option(
@@ -154,7 +161,7 @@ def unknown_option(
 
     owners: the components that have a field of some name, where these are not chosen.
     """
-    plain = field_named(name)
+    plain = resolve_field_name(name)
     belongs = [f"it belongs to {', '.join(owners[plain])}"] if owners and plain in owners else []
     if name.startswith("-") and plain.lstrip("_") in known:
         hint = f"options begin with two dashes, {_spelt(plain.lstrip('_'))}"

@@ -20,7 +20,7 @@ from sterad.experiments.search.best import write_best
 from sterad.experiments.search.plan import SearchPlan
 from sterad.experiments.search.space import read_space
 from sterad.threads import cores
-from sterad.validation import Count, Seed, names_of
+from sterad.validation import Count, Seed, field_names
 
 if TYPE_CHECKING:
     from sterad.experiments.search.searching import Search
@@ -162,11 +162,11 @@ def _values(plan: SearchPlan, point: Mapping[str, Any]) -> dict[str, Any]:
 
 def _command(asked: Request, config: RunConfig) -> str:
     """Return what was asked, without what says only where and how it is computed."""
-    places = {*names_of(SearchOutput), *names_of(Execution), "storage", "save_tuned"}
+    places = {*field_names(SearchOutput), *field_names(Execution), "storage", "save_tuned"}
     places -= {"tuned", "config"}
     dataset = dataclasses.fields(config.dataset.fields)
     places |= {one.name for one in dataset if one.metadata.get("place")}
-    places |= set(names_of(type(asked.component("launcher"))))
+    places |= set(field_names(type(asked.component("launcher"))))
     named = {kind: [asked.chosen[kind]] for kind in ("dataset", "stream")}
     kept = {
         name: words for name, words in (named | dict(asked.typed)).items() if name not in places

@@ -15,7 +15,7 @@ import torch
 from sterad.encoders import MIN_CHANNELS_LAST_WIDTH
 from sterad.engine.allocator import keep_freed_memory
 from sterad.errors import SteradError
-from sterad.threads import cores, usual_threads
+from sterad.threads import cores, default_threads
 from sterad.torch_private import has_bfloat16_units
 from sterad.validation import ADVANCED, Range, build
 
@@ -91,8 +91,8 @@ class Execution:
         a step of AGD-FD on digits takes 0.3 s with one thread and 0.5 s with two. Views side by
         side do not wait for each other: they take all the threads there are.
         """
-        usual = 1 if input_shape[-1] <= SMALL_SIDE else usual_threads()
-        beside = 1 if self.device != "cpu" else self.threads or usual_threads()
+        usual = 1 if input_shape[-1] <= SMALL_SIDE else default_threads()
+        beside = 1 if self.device != "cpu" else self.threads or default_threads()
         precision = self.precision or _precision(self.device, input_shape)
         if (compile := self.compile) is None:
             compile = self._earns_compiling(precision, input_shape, width, steps)
@@ -134,7 +134,7 @@ class Execution:
 
     def apply(self) -> None:
         """Set what torch keeps per process."""
-        torch.set_num_threads(self.threads or usual_threads())
+        torch.set_num_threads(self.threads or default_threads())
         if self.keeps_memory and self.device == "cpu":
             keep_freed_memory()
 

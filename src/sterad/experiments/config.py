@@ -13,7 +13,7 @@ from sterad.data.stored import Own
 from sterad.encoders import ENCODERS
 from sterad.errors import SteradError
 from sterad.methods import METHODS
-from sterad.registry import source_digest
+from sterad.plugins import source_digest
 from sterad.streams import STREAMS
 from sterad.validation import (
     Count,
@@ -22,10 +22,10 @@ from sterad.validation import (
     Seed,
     Width,
     build,
-    checked,
-    field_named,
-    names_of,
-    unknown,
+    check_value,
+    field_names,
+    resolve_field_name,
+    unknown_field,
 )
 
 RESERVED = ("method", "dataset", "stream", "name", "digests")
@@ -94,10 +94,10 @@ class RunConfig:
         cls, values: Mapping[str, Any], contents: Callable[[Any], str | None] | None = None
     ) -> "RunConfig":
         """Build from flat names; `contents` gives the digest of a dataset's data, see below."""
-        given = {field_named(name): value for name, value in values.items()}
-        method = METHODS.resolve(checked("method", given.pop("method", "agd-fd"), str))
-        dataset = DATASETS.resolve(checked("dataset", given.pop("dataset", "digits"), str))
-        stream = STREAMS.resolve(checked("stream", given.pop("stream", "clear"), str))
+        given = {resolve_field_name(name): value for name, value in values.items()}
+        method = METHODS.resolve(check_value("method", given.pop("method", "agd-fd"), str))
+        dataset = DATASETS.resolve(check_value("dataset", given.pop("dataset", "digits"), str))
+        stream = STREAMS.resolve(check_value("stream", given.pop("stream", "clear"), str))
         owners: dict[str, type[Any]] = {
             "settings": RunSettings,
             "method": METHODS[method].Config,
@@ -108,7 +108,7 @@ class RunConfig:
         described = build(owners["dataset"], parts["dataset"])
         usual = described.defaults()
         for name in ("tasks", "scale"):
-            if name in names_of(owners["stream"]) and parts["stream"].get(name) is None:
+            if name in field_names(owners["stream"]) and parts["stream"].get(name) is None:
                 parts["stream"][name] = getattr(usual, name)
         if parts["settings"].get("width") is None:
             parts["settings"]["width"] = usual.width
@@ -212,16 +212,16 @@ def route_fields(
     """Give each value to the one owner that has a field of its name; `where` is for messages."""
     parts: dict[str, dict[str, Any]] = {part: {} for part in owners}
     for owner in owners.values():
-        for taken in set(RESERVED) & set(names_of(owner)):
+        for taken in set(RESERVED) & set(field_names(owner)):
             raise SteradError(
                 f"the field {taken!r} of {owner.__name__} would hide the {taken} of the run or of "
                 "its parts: rename it in the plugin"
             )
     for name, value in values.items():
-        mine = [part for part, owner in owners.items() if name in names_of(owner)]
+        mine = [part for part, owner in owners.items() if name in field_names(owner)]
         if not mine:
-            known = [field for owner in owners.values() for field in names_of(owner)]
-            raise unknown(name, [*known, "method", "dataset", "stream"], where)
+            known = [field for owner in owners.values() for field in field_names(owner)]
+            raise unknown_field(name, [*known, "method", "dataset", "stream"], where)
         if len(mine) > 1:
             raise SteradError(
                 f"the field {name!r} is claimed by {' and '.join(mine)}: rename it in the plugin"

@@ -138,7 +138,7 @@ class LiveSession(Session):
         names = self.feed.labels.known
         self.feed.labels = LabelIndex(state["labels"])
         self.waiting = [
-            Batch(one.x, torch.from_numpy(self.feed.labels.learn([names[i] for i in one.y])))
+            Batch(one.x, torch.from_numpy(self.feed.labels.encode([names[i] for i in one.y])))
             for one in self.waiting
         ]
         self.counts, self.samples = state["counts"], state["samples"]

@@ -15,7 +15,7 @@ from sterad.experiments.tuned import tuned_values
 from sterad.methods import METHODS
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory
-from sterad.validation import checked, field_named, unknown
+from sterad.validation import check_value, resolve_field_name, unknown_field
 
 PARTS = ("fixed", "axes", "method")
 GRID = ("tuned", *PARTS)
@@ -40,7 +40,7 @@ class Study:
         """
         file, raw = Path(path), read_toml(path, "the study")
         try:
-            return cls(checked("title", raw.get("title", file.stem), str), _union(raw))
+            return cls(check_value("title", raw.get("title", file.stem), str), _union(raw))
         except SteradError as error:
             line = line_of(file.read_text(), str(error))
             where = f"in the study {str(path)!r}{f', line {line}' if line else ''}"
@@ -82,9 +82,11 @@ def _union(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
 
 def _spelled_out(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Return a grid under our own names, so that one that is merged over it finds them."""
-    fields = {part: _renamed(raw[part], field_named) for part in ("fixed", "axes") if part in raw}
+    fields = {
+        part: _renamed(raw[part], resolve_field_name) for part in ("fixed", "axes") if part in raw
+    }
     methods = _renamed(raw.get("method", {}), METHODS.resolve)
-    own = {name: _renamed(values, field_named) for name, values in methods.items()}
+    own = {name: _renamed(values, resolve_field_name) for name, values in methods.items()}
     return {**raw, **fields, "method": own}
 
 
@@ -118,7 +120,9 @@ def _product(
     own = parts["method"]
     for chosen in itertools.product(*axes.values()):
         point = dict(zip(axes, chosen, strict=True))
-        method = METHODS.resolve(checked("method", (fixed | point).get("method", "agd-fd"), str))
+        method = METHODS.resolve(
+            check_value("method", (fixed | point).get("method", "agd-fd"), str)
+        )
         tuned = tuned_values(parts["tuned"], method) if "tuned" in parts else {}
         values = tuned | fixed | own.get(method, {}) | point | {"method": method}
         yield RunConfig.from_values(values, contents)
@@ -127,8 +131,8 @@ def _product(
 def _check_tables(raw: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
     for key in raw:
         if key not in known:
-            raise unknown(key, known, where)
-    checked("tuned", raw.get("tuned", ""), str)
+            raise unknown_field(key, known, where)
+    check_value("tuned", raw.get("tuned", ""), str)
     tables = {key: raw[key] for key in PARTS if key in raw}
     if isinstance(raw.get("method"), Mapping):
         tables |= {f"method.{name}": values for name, values in raw["method"].items()}

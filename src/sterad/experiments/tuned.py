@@ -14,7 +14,7 @@ from typing import Any
 from sterad.errors import SteradError
 from sterad.experiments.toml_file import read_toml
 from sterad.methods import METHODS
-from sterad.validation import build, checked, names_of, unknown
+from sterad.validation import build, check_value, field_names, unknown_field
 
 PACKAGED = Path(__file__).parents[1] / "best"
 """Where an installed package keeps the files; a checkout keeps them under studies/best."""
@@ -54,7 +54,7 @@ def read_tuned(name: str, asked: tuple[str, ...] = ()) -> dict[str, Tuned]:
     file = _file(name)
     raw = read_toml(file, "the file of tuned values")
     like = raw.pop("like", None)
-    found = {} if like is None else read_tuned(checked("like", like, str), (*asked, name))
+    found = {} if like is None else read_tuned(check_value("like", like, str), (*asked, name))
     for method, table in raw.items():
         if not isinstance(table, dict):
             raise SteradError(f"{method} = {table!r} in {str(file)!r} is not the table of a method")
@@ -70,8 +70,8 @@ def _checked(method: str, table: dict[str, Any], file: Path) -> Tuned:
         )
     fields = METHODS[METHODS.resolve(method)].Config
     for name in table:
-        if name not in names_of(fields):
-            raise unknown(name, names_of(fields), f"[{method}] of {str(file)!r}")
+        if name not in field_names(fields):
+            raise unknown_field(name, field_names(fields), f"[{method}] of {str(file)!r}")
     try:
         build(fields, table)
     except SteradError as error:

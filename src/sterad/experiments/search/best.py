@@ -13,7 +13,7 @@ from filelock import FileLock
 from sterad.atomic import write_atomically
 from sterad.errors import SteradError
 from sterad.methods import METHODS
-from sterad.registry import canonical
+from sterad.registry import canonical_name
 
 HEADER = re.compile(r"\[\s*(?:\"([^\"]+)\"|'([^']+)'|([\w-]+))\s*\]\s*(#.*)?$")
 
@@ -81,7 +81,7 @@ def _place(lines: list[str], method: str) -> tuple[int, int]:
 
 
 def _means(name: str, method: str) -> bool:
-    return canonical(name) == method or (name in METHODS and METHODS.resolve(name) == method)
+    return canonical_name(name) == method or (name in METHODS and METHODS.resolve(name) == method)
 
 
 def _table_of(tables: Mapping[str, Any], method: str) -> dict[str, Any] | None:

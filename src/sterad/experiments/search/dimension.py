@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sterad.errors import SteradError
-from sterad.validation import checked, unknown
+from sterad.validation import check_value, unknown_field
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -39,29 +39,29 @@ class Dimension:
             )
         for key in table:
             if key not in KEYS:
-                raise unknown(key, KEYS, f"the dimension {name!r}")
+                raise unknown_field(key, KEYS, f"the dimension {name!r}")
         if "values" not in table:
             return cls._range(name, table, hint)
-        values = checked(name, table["values"], list)
+        values = check_value(name, table["values"], list)
         if not values:
             raise SteradError(f"{name} has an empty list: give at least one value")
-        asked = tuple(dict.fromkeys(checked(name, value, hint) for value in values))
-        return cls(name, asked, only=checked("only", table.get("only", {}), dict))
+        asked = tuple(dict.fromkeys(check_value(name, value, hint) for value in values))
+        return cls(name, asked, only=check_value("only", table.get("only", {}), dict))
 
     @classmethod
     def _range(cls, name: str, table: dict[str, Any], hint: Any) -> "Dimension":
         if not {"low", "high"} <= table.keys():
             raise SteradError(f"{name} has neither values nor low and high: give one or the other")
-        low, high = (checked(name, table[key], hint) for key in ("low", "high"))
+        low, high = (check_value(name, table[key], hint) for key in ("low", "high"))
         if not all(isinstance(end, int | float) and math.isfinite(end) for end in (low, high)):
             raise SteradError(
                 f"{name} from {low!r} to {high!r} is no range of numbers: give a list"
             )
-        log = checked("log", table.get("log", False), bool)
+        log = check_value("log", table.get("log", False), bool)
         if not low < high or (log and low <= 0):
             rule = "above 0 and rising" if log else "rising"
             raise SteradError(f"{name} from {low} to {high} is no range: its ends must be {rule}")
-        return cls(name, (), low, high, log, checked("only", table.get("only", {}), dict))
+        return cls(name, (), low, high, log, check_value("only", table.get("only", {}), dict))
 
     def distribution(self) -> "BaseDistribution":
         """Return what Optuna calls this."""

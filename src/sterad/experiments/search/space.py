@@ -15,7 +15,7 @@ from sterad.experiments.config import ComponentConfig
 from sterad.experiments.search.dimension import Dimension
 from sterad.experiments.toml_file import read_toml
 from sterad.methods import METHODS
-from sterad.validation import build, hints_of, names_of, unknown
+from sterad.validation import build, field_names, field_types, unknown_field
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -115,13 +115,13 @@ def read_space(method: ComponentConfig, file: Path | None = None) -> Space:
 def _dimensions(table: Any, fields: type[Any]) -> tuple[Dimension, ...]:
     if not isinstance(table, dict) or not table:
         raise SteradError(f"{table!r} is no table of lists: give lr = [0.01, 0.1], say")
-    hints, known = hints_of(fields), names_of(fields)
+    hints, known = field_types(fields), field_names(fields)
     named = {name.replace("-", "_"): raw for name, raw in table.items()}
     for name in named:
         if name not in known:
-            raise unknown(name, known, "the method")
+            raise unknown_field(name, known, "the method")
     made = tuple(Dimension.of(name, raw, hints[name]) for name, raw in named.items())
     for other in (other for one in made for other in one.only):
         if other not in known:
-            raise unknown(other, known, "the method")
+            raise unknown_field(other, known, "the method")
     return made
