@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from sterad.cli import main
-from sterad.cli.components import Request, request
+from sterad.cli.components import Request, parse_request
 from sterad.errors import SteradError
 from sterad.experiments.launchers import Local, Ray, Slurm
 from sterad.experiments.launchers.local import RUNS_PER_CORE
@@ -34,7 +34,7 @@ class Few:
 
 
 def asked(words: list[str]) -> Request:
-    return request(words, "command", "about", None, ("launcher",), {"Options": (Few,)})
+    return parse_request(words, "command", "about", None, ("launcher",), {"Options": (Few,)})
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,7 @@ import numpy as np
 import pytest
 
 from sterad.cli import main
-from sterad.cli.components import request
-from sterad.cli.train import OutputOptions
-from sterad.engine.execution import Execution
-from sterad.experiments.config import RunSettings
+from sterad.cli.train import parse_train_request
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -171,10 +168,9 @@ def test_the_commands_of_long_lists_are_understood(place: Path) -> None:
         line.partition("sterad ")[2].replace("$seed", "0") for line in lines if "sterad " in line
     ]
     assert len(found) > 200
-    own = {"Run": (RunSettings, OutputOptions), "Execution": (Execution,)}
     for command, *words in map(shlex.split, found):
         if command == "train":
-            request(words, "sterad train", "", "method", ("dataset", "stream"), own).config()
+            parse_train_request(words).config()
         else:
             assert (command, words[0][-5:]) == ("study", ".toml")
             assert (place / words[0]).exists()

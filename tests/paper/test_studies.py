@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sterad.cli.components import request
+from sterad.cli.components import parse_request
 from sterad.cli.train import OutputOptions
 from sterad.engine.execution import Execution
 from sterad.experiments.config import RunConfig, RunSettings
@@ -59,7 +59,7 @@ def _config(line: str) -> RunConfig:
     """Read a command as `sterad train` does, for its first seed."""
     words = line.partition("sterad train ")[2].partition(";")[0].replace("$seed", "0").split()
     own = {"Run": (RunSettings, OutputOptions), "Execution": (Execution,)}
-    return request(words, "sterad train", "", "method", ("dataset", "stream"), own).config()
+    return parse_request(words, "sterad train", "", "method", ("dataset", "stream"), own).config()
 
 
 @pytest.mark.parametrize(("name", "runs"), [("paper-time", 11), ("paper-loss-ratio", 3)])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sterad.cli.options import positional, read
+from sterad.cli.options import parse_options, positional
 from sterad.report.tables import MetricTable, terminal
 from sterad.report.write import write_report
 
@@ -37,7 +37,7 @@ def _show(table: MetricTable) -> None:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
-    options: ReportOptions = read(ReportOptions, argv, "sterad report")
+    options: ReportOptions = parse_options(ReportOptions, argv, "sterad report")
     show = None if options.quiet else _show
     print(write_report(options.runs, figures=options.figures, show=show))
     return 0

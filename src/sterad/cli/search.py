@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from sterad.cli.components import Request, request
+from sterad.cli.components import Request, parse_request
 from sterad.cli.search_view import SearchView, print_best, shown
 from sterad.cli.train import OutputOptions
 from sterad.engine.execution import Execution
@@ -72,7 +72,9 @@ def main(argv: Sequence[str]) -> int:
     about = "Find the values of a method that do best, on images and seeds that no table reports."
     kinds = ("dataset", "stream", "launcher")
     hidden = frozenset({"seed"})
-    asked = request(argv, "sterad search", about, "method", kinds, own, hidden, optional=False)
+    asked = parse_request(
+        argv, "sterad search", about, "method", kinds, own, hidden, optional=False
+    )
     options: SearchOptions = asked.take(SearchOptions)
     place: SearchOutput = asked.take(SearchOutput)
     if options.save_tuned is not None and options.save_tuned.suffix != ".toml":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from sterad.cli.components import request
+from sterad.cli.components import parse_request
 from sterad.cli.options import positional
 from sterad.cli.study_view import spoken, study_view
 from sterad.engine.execution import Execution
@@ -88,5 +88,5 @@ def main(argv: Sequence[str]) -> int:
     """Run the command."""
     own = {"Study": (StudyOptions,), "Execution": (Execution,)}
     about = "Run the missing runs of a TOML grid and print mean ± std over seeds."
-    asked = request(argv, "sterad study", about, None, ("launcher",), own)
+    asked = parse_request(argv, "sterad study", about, None, ("launcher",), own)
     return study(asked.take(StudyOptions), asked.execution(), asked.component("launcher"))

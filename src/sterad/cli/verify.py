@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sterad.atomic import write_atomically
-from sterad.cli.options import positional, read
+from sterad.cli.options import parse_options, positional
 from sterad.errors import SteradError
 from sterad.paper.commands import study_command
 from sterad.paper.numbers import numbers
@@ -88,6 +88,6 @@ def _write(file: Path, part: str) -> None:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
-    options: VerifyOptions = read(VerifyOptions, argv, "sterad verify")
+    options: VerifyOptions = parse_options(VerifyOptions, argv, "sterad verify")
     verify(options.runs, options.markdown)
     return 0
