@@ -35,24 +35,23 @@ class Execution:
     """How runs are computed; none of it changes a run's id, and a begun run keeps its own."""
 
     device: str = "cpu"
-    """cpu, cuda or mps (default: cuda where there is one)."""
+    """cpu, cuda or mps (default: cuda if available)."""
     threads: Annotated[int, Range(1, 4096)] | None = None
     """CPU threads (default: chosen from image size and cores)."""
     precision: Precision | None = None
-    """Of the encoder; weights, heads and losses are float32 always (default: the fastest that the
-    device has units for)."""
+    """Precision of the encoder; weights, heads and losses are always float32 (default: the fastest
+    that the device supports in hardware)."""
     view_threads: Annotated[int, Range(1, 4096)] | None = field(default=None, metadata=ADVANCED)
-    """Views that go through the network in parallel, with a thread each; 1: one after the other."""
+    """Number of views that pass the network in parallel, one thread each."""
     memory_format: Literal["channels_last", "contiguous"] = field(
         default="channels_last", metadata=ADVANCED
     )
-    """How images lie in memory."""
+    """Memory format of the images."""
     compile: bool | None = field(default=None, metadata=ADVANCED)
-    """Compile single passes of the encoder (default: where a run is long enough to gain by it);
+    """Compile single passes of the encoder (default: if the run is long enough to benefit);
     parallel passes are never compiled."""
     keeps_memory: bool = field(default=True, metadata=ADVANCED)
-    """Return freed memory to the system; otherwise it is kept for the next step where the allocator
-    can."""
+    """Return freed memory to the system; by default the allocator keeps it for the next step."""
 
     @classmethod
     def chosen(cls, **values: Any) -> "Execution":

@@ -36,19 +36,19 @@ class RunSettings:
     """What is asked of every method alike."""
 
     seed: Seed = 0
-    """Seed of the label order, the stream, the network, the views and the memory."""
+    """Random seed of label order, stream, network, views and memory."""
     memory: MemorySize = 200
-    """Images that may be kept."""
+    """Size of the memory in images."""
     encoder: str = "resnet18"
-    """Network under the head."""
+    """Encoder; `sterad list encoders` lists all."""
     width: Width | None = None
-    """Channels of the encoder's first stage; the dataset's usual width where not given."""
+    """Channels of the encoder's first stage (default: set by the dataset)."""
     anytime: Count = 10
-    """Equal stretches of the stream after which all seen classes are tested."""
+    """Number of evaluations, evenly spaced along the stream."""
     test_then_train: bool = False
-    """Also ask for the label of each stream image just before it is learned."""
+    """Also predict each stream image before training on it."""
     validation: Annotated[float, Range(0, 0.5)] = 0.0
-    """Share of the training images of each class that is tested instead of the test images."""
+    """Fraction of the training images to evaluate on instead of the test images."""
 
 
 @dataclass(frozen=True)

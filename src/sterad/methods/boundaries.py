@@ -15,9 +15,9 @@ class BoundaryConfig:
     """Where a method that wants boundaries takes them from."""
 
     boundaries: Literal["auto", "announced", "detected"] = "auto"
-    """announced by the stream, detected by new classes, or auto: announced where there are any."""
+    """announced by the stream, detected from new classes, or auto (announced if there are any)."""
     detection_lag: Annotated[int, Range(0, 1_000_000)] = 100
-    """Batches after a detected change in which further new classes are no change."""
+    """Number of batches after a detected change in which new classes are not another change."""
 
 
 class TaskCounter:

@@ -25,11 +25,11 @@ class ContrastiveConfig(ReplayConfig):
     weight_decay: NonNegative = 1e-4
     head: str = "mlp"
     projection: Dimension = 128
-    """Width of the projection; it does not grow with the classes."""
+    """Dimension of the projection; it does not grow with the classes."""
     temperature: Positive = 0.07
-    """What cosines are divided by."""
+    """Temperature: the divisor of the cosine similarities."""
     classifier: str = "nearest-mean"
-    """Who answers, fitted to features of the memory; the head cannot."""
+    """Classifier, fitted to the features of the memory; the head cannot classify."""
 
 
 class Contrastive(Replay):

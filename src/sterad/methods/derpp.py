@@ -37,9 +37,9 @@ class DERppConfig(ReplayConfig):
     weight_decay: NonNegative = 0.0
     augmentation: str = "partial"
     alpha: NonNegative = 0.2
-    """Weight of the distance to the logits stored."""
+    """Weight of the distance to the stored logits."""
     beta: NonNegative = 1.0
-    """Weight of the cross-entropy of the memory."""
+    """Weight of the cross-entropy on memory images."""
 
 
 @METHODS.register("derpp", alias=("der++",))

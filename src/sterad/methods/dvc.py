@@ -43,7 +43,7 @@ class DVCConfig(ReplayConfig):
     lr: Positive = 0.1
     momentum: BelowOne = 0.9
     candidates: Count = 128
-    """Images drawn from memory, of which the most interfered `memory_batch` are retrieved."""
+    """Number of images drawn from memory; the `memory_batch` most interfered ones are retrieved."""
     consistency: NonNegative = 4.0
     """Weight of the distance between the posteriors of the views and of the pair; CIFAR-10: 2."""
 

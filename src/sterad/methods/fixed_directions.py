@@ -49,19 +49,20 @@ class FixedDirectionsConfig(ReplayConfig):
     optimizer: Literal["adam", "sgd"] = "adam"
     head: str = "mlp"
     variance: Positive = 2.0
-    """Variance of the law around each direction; its concentration follows from the law."""
+    """Variance of the law around each direction; it determines the concentration."""
     views: Views = 5
-    """Random views of each image beside the image itself."""
+    """Number of random views per image, in addition to the image itself."""
     projection: Dimension = 512
-    """Dimension of the sphere's space; grows when a label exceeds it."""
+    """Dimension of the projection; grows when a label exceeds it."""
     directions: Literal["basis", "moving", "moving-mean"] = "basis"
-    """Fixed basis vectors, or the unit-length or plain mean of each class of the batch."""
+    """basis vectors, or batch means of each class with (moving) or without (moving-mean) unit
+    length."""
     objective: Literal["posterior", "likelihood"] = "posterior"
-    """posterior contrasts the classes of the batch; likelihood pulls only."""
+    """posterior contrasts the classes of the batch; likelihood has no contrast."""
     norm_all: bool = False
-    """Put all seen classes in the denominator instead of those of the batch."""
+    """Use all seen classes in the denominator, not only those of the batch."""
     classifier: str = "nearest-mean"
-    """nearest-mean of the encoder's features, or nearest-direction of the projection."""
+    """nearest-mean in feature space, or nearest-direction of the projection."""
     retrain_head: bool = False
     """With nearest-direction: retrain the head on the memory before each evaluation."""
 

@@ -30,13 +30,13 @@ class GDumbConfig(FromScratchConfig):
     """The released settings, the same for all datasets."""
 
     lr: Positive = 0.05
-    """Highest learning rate, at each restart; the first epoch has a tenth of it."""
+    """Maximum learning rate, used at each restart; the first epoch uses a tenth of it."""
     min_lr: Positive = 5e-4
-    """Learning rate that the cosines fall to."""
+    """Minimum learning rate of the cosine schedule."""
     weight_decay: NonNegative = 1e-6
     clip: Positive | None = 10.0
     memory_batch: BatchSize = 16
-    """Images of the memory in each step of the training."""
+    """Number of memory images per training step."""
     epochs: Count = 30
     augmentation: str = "partial"
     head: str = "mlp"

@@ -40,11 +40,11 @@ class LUMPConfig(ContrastiveConfig):
 
     lr: Positive = 0.001
     views: Annotated[int, Range(2, 1000)] = 2
-    """Random views of each mixture, at least two; the mixture itself is not shown."""
+    """Number of random views per mixture, at least 2; the mixture itself is not used."""
     memory_batch: BatchSize = 64
-    """Most partners drawn for a stream batch; one an image is enough."""
+    """Maximum number of images to mix with a stream batch; one per image is enough."""
     alpha: Positive = 0.4
-    """Shape of the law of λ: below 1 mixtures are mostly of one image, above 1 of both."""
+    """Parameter of the Beta law of λ: below 1, mixtures are mostly one image."""
 
 
 @METHODS.register("lump")

@@ -53,9 +53,9 @@ class OCMConfig(BoundaryConfig, ReplayConfig):
     weight_decay: NonNegative = 1e-4
     beta2: BelowOne = 0.99
     projection: Dimension = 128
-    """Width of the representations."""
+    """Dimension of the projection."""
     temperature: Positive = 0.07
-    """What similarities are divided by."""
+    """Temperature: the divisor of the similarities."""
 
 
 @METHODS.register("ocm")

@@ -20,15 +20,15 @@ class OptimizerConfig:
     lr: Positive = 0.01
     """Learning rate."""
     optimizer: Literal["adam", "sgd"] = "sgd"
-    """Adam, or stochastic gradient descent."""
+    """Optimizer."""
     momentum: BelowOne = 0.9
-    """Momentum of SGD; Adam's is 0.9 always."""
+    """Momentum of SGD; that of Adam is always 0.9."""
     beta2: BelowOne = 0.999
-    """What Adam keeps of its mean of squared gradients at each step, in [0, 1)."""
+    """Adam's beta2, the decay rate of its mean of squared gradients, in [0, 1)."""
     weight_decay: NonNegative = 0.0
     """L2 penalty added to the gradient."""
     clip: Positive | None = None
-    """Largest norm of a gradient; none by default."""
+    """Maximum norm of the gradient (default: no clipping)."""
 
 
 def make_optimizer(

@@ -38,9 +38,9 @@ class PCRConfig(ReplayConfig):
     weight_decay: NonNegative = 0.0
     head: str = "cosine"
     views: Views = 1
-    """Random views of each image beside the image itself."""
+    """Number of random views per image, in addition to the image itself."""
     temperature: Positive = 0.09
-    """What cosines are divided by, in training and in answers."""
+    """Temperature: the divisor of the cosine similarities, also in prediction."""
 
 
 @METHODS.register("pcr")

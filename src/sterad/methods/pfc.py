@@ -37,7 +37,7 @@ class PFCConfig(ERConfig):
     lr: Positive = 0.1
     momentum: BelowOne = 0.0
     preactivation: bool = True
-    """Take the pre-activation ResNet-18 where the protocol says resnet18; others stay."""
+    """Use the pre-activation ResNet-18 for resnet18; other encoders are unchanged."""
 
 
 @METHODS.register("pfc")

@@ -14,7 +14,7 @@ class Problem:
     classes: int | None
     """Number of classes declared beforehand; None where new ones may appear at any time."""
     memory: int
-    """Images that may be kept."""
+    """Size of the memory in images."""
     flip: bool = False
     """Whether a mirrored image keeps its class."""
     encoder: str = "resnet18"

@@ -33,17 +33,17 @@ class ReplayConfig(TeacherConfig, OptimizerConfig):
     """The fields that every replay method has."""
 
     memory_batch: BatchSize = 64
-    """Images retrieved from memory for each stream batch."""
+    """Number of images retrieved from memory for each stream batch."""
     memory_iterations: Count = 1
-    """Steps on each stream batch, each with images retrieved anew."""
+    """Training steps per stream batch, each with newly retrieved images."""
     augmentation: str = "full"
-    """Augmentation: full (crop, flip, color, gray), partial (shifted crop, flip) or none."""
+    """full (crop, flip, color, gray), partial (shifted crop, flip) or none."""
     views: Views = 1
-    """Random views of each image; with several the image itself is shown too, with none only it."""
+    """Number of random views per image; the image itself is added if there are 0 or several."""
     head: str = "linear"
-    """What stands on the encoder: mlp, linear, cosine or none."""
+    """Head on the encoder: mlp, linear, cosine or none."""
     classifier: str = "head"
-    """Who answers: the trained head, or one that is fitted to features of the memory."""
+    """Classifier: the trained head, or one fitted to the features of the memory."""
 
 
 class Replay(Answering):

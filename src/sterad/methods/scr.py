@@ -30,7 +30,7 @@ class SCRConfig(ContrastiveConfig):
     """The released settings, the same for all datasets."""
 
     views: Views = 1
-    """Random views of each image beside the image itself."""
+    """Number of random views per image, in addition to the image itself."""
 
 
 @METHODS.register("scr")

@@ -28,17 +28,17 @@ class TeacherConfig:
     """Whether and how a momentum teacher is learned from."""
 
     teacher: Literal["none", "ema"] = field(default="none", metadata=ADVANCED)
-    """ema adds distillation from a momentum teacher to the loss."""
+    """ema adds distillation from an exponential moving average of the weights."""
     teacher_momentum: BelowOne = field(default=0.99, metadata=ADVANCED)
-    """Share of itself that the teacher keeps at each step, in [0, 1)."""
+    """Decay rate of the teacher's moving average, in [0, 1)."""
     teacher_weight: NonNegative = field(default=5.5, metadata=ADVANCED)
-    """Weight of the distillation."""
+    """Weight of the distillation loss."""
     teacher_temperature: Positive = field(default=4.0, metadata=ADVANCED)
     """Temperature of the distilled posteriors."""
     predict_with: Literal["student", "teacher", "average"] = field(
         default="student", metadata=ADVANCED
     )
-    """Whose weights answer: the student's, the teacher's or their average."""
+    """Weights to predict with: the student's, the teacher's or their average."""
 
 
 class Teacher:
