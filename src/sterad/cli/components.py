@@ -52,7 +52,7 @@ class Request:
     """Values of the command line, else of the config file, else of the tuned values."""
     typed: Mapping[str, Sequence[str]]
     """The arguments of the command line by field name."""
-    own: frozenset[str]
+    command_fields: frozenset[str]
     """Fields of the command itself; a component's field of the same name is not set."""
 
     def take(self, cls: type[Any]) -> Any:
@@ -72,7 +72,7 @@ class Request:
         """Return the config of the run."""
         kinds = [kind for kind in ("method", "dataset", "stream") if kind in self.chosen]
         fields = {n for kind in kinds for n in field_names(_config_class(kind, self.chosen[kind]))}
-        fields = (fields - self.own) | set(field_names(RunSettings))
+        fields = (fields - self.command_fields) | set(field_names(RunSettings))
         values = {name: value for name, value in self.values.items() if name in fields}
         return RunConfig.of(**values, **{kind: self.chosen[kind] for kind in kinds})
 
