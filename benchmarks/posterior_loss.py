@@ -1,9 +1,8 @@
-"""The time of the angular-Gaussian loss and of cross-entropy, forward and backward.
+"""The angular-Gaussian loss against cross-entropy, forward and backward, in one run.
 
 python benchmarks/posterior_loss.py [--repeats 200] [--threads 1]
 
-Each loss starts from z and the labels, selects the columns of the batch's classes, and computes the
-gradient of z.
+Every line goes from z and the labels, through the gather of the batch's columns, to z's gradient.
 """
 
 import argparse
@@ -30,8 +29,8 @@ def cross_entropy_loss(z: Tensor, labels: Tensor) -> Tensor:
     return cross_entropy(z.index_select(1, classes), targets, reduction="sum")
 
 
-def cross_entropy_known_targets(z: Tensor, labels: Tensor) -> Tensor:
-    """Return the cross-entropy for labels 0 to C - 1, without computing the targets."""
+def cross_entropy_given(z: Tensor, labels: Tensor) -> Tensor:
+    """Return the cross-entropy with the targets known beforehand: labels are 0 to C - 1."""
     classes = torch.arange(int(labels.max()) + 1)
     return cross_entropy(z.index_select(1, classes), labels, reduction="sum")
 
@@ -42,7 +41,7 @@ def ours(z: Tensor, labels: Tensor) -> Tensor:
 
 
 def direct(z: Tensor, labels: Tensor) -> Tensor:
-    """Return the posterior loss by quadrature, as with a learned concentration."""
+    """Return the posterior loss by quadrature, as where the concentration is learned."""
     pole = torch.zeros(D)
     pole[0] = 1
     law = AngularGaussian(pole, VARIANCE**-0.5, validate_args=False)
@@ -50,18 +49,20 @@ def direct(z: Tensor, labels: Tensor) -> Tensor:
 
 
 def series(z: Tensor, labels: Tensor) -> Tensor:
-    """Return the posterior loss from its series in float64 on (C, N, d) one-hot products."""
+    """Return the same from the alternating series in float64 on (C, N, d) one-hot products."""
     return series_loss(z, labels, VARIANCE)
 
 
-LOSSES: dict[str, Loss] = {
+LINES: dict[str, Loss] = {
     "cross-entropy": cross_entropy_loss,
     "series, 40 terms": series,
     "sterad": ours,
     "sterad, direct": direct,
-    "cross-entropy, known targets": cross_entropy_known_targets,
+    "cross-entropy, targets given": cross_entropy_given,
 }
-SLOW_LOSSES = ("series, 40 terms", "sterad, direct")
+
+
+SLOW = ("series, 40 terms", "sterad, direct")
 
 
 def milliseconds(loss: Loss, z: Tensor, labels: Tensor) -> float:
@@ -73,20 +74,20 @@ def milliseconds(loss: Loss, z: Tensor, labels: Tensor) -> float:
 
 
 def compare(classes: int, repeats: int) -> dict[str, float]:
-    """Return the median of each loss; the losses take turns, so that noise affects all alike."""
+    """Return the median of each line, the lines taking turns so that noise falls on all alike."""
     generator = torch.Generator().manual_seed(classes)
     z = normalize(torch.randn(N, D, generator=generator), dim=1).requires_grad_()
     labels = torch.arange(N) % classes
-    times: dict[str, list[float]] = {name: [] for name in LOSSES}
+    times: dict[str, list[float]] = {name: [] for name in LINES}
     for turn in range(repeats):
-        for name, loss in LOSSES.items():
-            if turn < 3 or name not in SLOW_LOSSES:
+        for name, loss in LINES.items():
+            if turn < 3 or name not in SLOW:
                 times[name].append(milliseconds(loss, z, labels))
     return {name: statistics.median(values[1:]) for name, values in times.items()}
 
 
 def projnormal_line() -> str:
-    """Return the time of projnormal's density of the same points."""
+    """Return a line for projnormal's density of the same points, or that it is not installed."""
     try:
         log_pdf = importlib.import_module("projnormal.formulas.projected_normal").log_pdf
     except ImportError:
@@ -105,12 +106,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=200)
     parser.add_argument("--threads", type=int, default=1)
-    args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    columns = {classes: compare(classes, args.repeats) for classes in (10, 100, 200)}
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    columns = {classes: compare(classes, given.repeats) for classes in (10, 100, 200)}
     print(f"forward and backward, N={N}, d={D}, variance {VARIANCE}, median ms (× cross-entropy)")
     print(f"{'':30}" + "".join(f"{f'C={classes}':>18}" for classes in columns))
-    for name in LOSSES:
+    for name in LINES:
         cells = [
             f"{times[name]:9.3f} ({times[name] / times['cross-entropy']:5.2f})"
             for times in columns.values()

@@ -1,8 +1,9 @@
-"""The time to order a million images and to read batches from a memory-mapped file.
+"""How long streams take: the order of a million images, and batches from a memory-mapped file.
 
 python benchmarks/streams.py [IMAGES]
 
-CPU time, the best of three. A time above its limit prints MISSED, and the exit code is 1.
+Times are of the processor, in seconds or milliseconds, the best of three; a line that misses its
+limit says so, and the exit code is 1.
 """
 
 import sys
@@ -17,34 +18,34 @@ import numpy as np
 from sterad.data import Dataset
 from sterad.streams import STREAMS, Clear, Stream
 
-ORDER_LIMIT_S = 2.0
-"""Maximum seconds to order a million images."""
-BATCH_LIMIT_MS = 0.2
-"""Maximum milliseconds to read ten color images of 32x32 pixels."""
+ORDER_LIMIT = 2.0
+"""Seconds for the order of a million images."""
+BATCH_LIMIT = 0.2
+"""Milliseconds for a batch of ten images of 32x32 pixels in color."""
 
 
 def main(images: int = 1_000_000) -> int:
-    """Print all results and return the exit code."""
-    are_met = [
+    """Print all lines and return the exit code."""
+    held = [
         *(_order(name, images) for name in STREAMS if name not in ("replay-file", "live")),
         _batches(),
     ]
-    are_met.append(_growth(images))
-    return 0 if all(are_met) else 1
+    held.append(_growth(images))
+    return 0 if all(held) else 1
 
 
 def _order(name: str, images: int) -> bool:
     seconds = _best(lambda: _open(name, images))
-    return _check_limit(f"order of {images:,} images, {name}", seconds, ORDER_LIMIT_S, "s")
+    return _line(f"order of {images:,} images, {name}", seconds, ORDER_LIMIT, "s")
 
 
 def _growth(images: int) -> bool:
-    """Check that twice the images take little more than twice the time."""
+    """Twice the images may take little more than twice the time."""
     half, whole = (
         _best(lambda: _open("blurry", images // 2)),
         _best(lambda: _open("blurry", images)),
     )
-    return _check_limit("blurry order, time for twice the images", whole / half, 2.6, "x")
+    return _line("blurry order, time for twice the images", whole / half, 2.6, "x")
 
 
 def _batches(images: int = 50_000) -> bool:
@@ -54,9 +55,7 @@ def _batches(images: int = 50_000) -> bool:
         np.save(path, pixels)
         stream = Clear(tasks=5).open(_dataset(np.load(path, mmap_mode="r")), seed=0)
         seconds = _best(lambda: _read(stream))
-    return _check_limit(
-        "batch of 10, memory-mapped", 1000 * seconds / len(stream), BATCH_LIMIT_MS, "ms"
-    )
+    return _line("batch of 10, memory-mapped", 1000 * seconds / len(stream), BATCH_LIMIT, "ms")
 
 
 def _read(stream: Stream) -> None:
@@ -65,10 +64,10 @@ def _read(stream: Stream) -> None:
 
 
 def _open(name: str, images: int) -> Stream:
-    defaults: dict[str, Any] = {"tasks": 10, "scale": 1500.0}
+    usual: dict[str, Any] = {"tasks": 10, "scale": 1500.0}
     known = STREAMS[name].__dataclass_fields__
-    description = STREAMS[name](**{key: defaults[key] for key in defaults if key in known})
-    return description.open(_dataset(np.zeros((images, 1, 1, 1), np.uint8)), seed=0)
+    described = STREAMS[name](**{key: usual[key] for key in usual if key in known})
+    return described.open(_dataset(np.zeros((images, 1, 1, 1), np.uint8)), seed=0)
 
 
 def _dataset(images: Any) -> Dataset:
@@ -78,18 +77,18 @@ def _dataset(images: Any) -> Dataset:
 
 
 def _best(work: Callable[[], object], times: int = 3) -> float:
-    seconds = []
+    taken = []
     for _ in range(times):
         start = time.process_time()
         work()
-        seconds.append(time.process_time() - start)
-    return min(seconds)
+        taken.append(time.process_time() - start)
+    return min(taken)
 
 
-def _check_limit(what: str, value: float, limit: float, unit: str) -> bool:
-    is_met = value <= limit
-    print(f"{what:45} {value:8.3f} {unit:2} limit {limit:g}{'' if is_met else '  MISSED'}")
-    return is_met
+def _line(what: str, value: float, limit: float, unit: str) -> bool:
+    held = value <= limit
+    print(f"{what:45} {value:8.3f} {unit:2} limit {limit:g}{'' if held else '  MISSED'}")
+    return held
 
 
 if __name__ == "__main__":

@@ -20,6 +20,6 @@ def to_device(
     Only copies from pinned memory to CUDA are asynchronous: with other devices, the host could read
     or overwrite data that is still being copied.
     """
-    is_pinned = torch.device(device).type == "cuda" and x.device.type == "cpu"
-    source = x.pin_memory() if is_pinned else x
-    return source.to(device, non_blocking=is_pinned, memory_format=memory_format)
+    pinned = torch.device(device).type == "cuda" and x.device.type == "cpu"
+    source = x.pin_memory() if pinned else x
+    return source.to(device, non_blocking=pinned, memory_format=memory_format)
