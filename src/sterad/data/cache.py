@@ -232,7 +232,7 @@ def hold_lock(file: Path, activity: str, wait: bool = True) -> Iterator[None]:
     If another process holds it, wait for that process, or raise an error without `wait`. An
     OSError of a folder that is not writable is passed to the caller.
     """
-    lock = FileLock(file)
+    lock = FileLock(file, fallback_to_soft=False)  # a soft lock would outlive a killed process
     try:
         lock.acquire(timeout=0)
     except Timeout as error:

@@ -19,7 +19,9 @@ class FileLock:
     def __init__(self, file: Path) -> None:
         """Name the file that is protected."""
         self.file = file
-        self.lock = filelock.FileLock(file.with_name(file.name + ".lock"), poll_interval=0.01)
+        self.lock = filelock.FileLock(
+            file.with_name(file.name + ".lock"), poll_interval=0.01, fallback_to_soft=False
+        )
 
     def acquire(self) -> bool:
         """Wait for the lock; then cut off a line that a full disk or a kill left unfinished."""
