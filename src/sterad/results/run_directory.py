@@ -31,7 +31,8 @@ class RunDirectory:
         """Hold the directory for this process; the system releases it even after SIGKILL."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.path / "lock", on_acquired=_write_pid)
+            # Not thread-local: another thread may release it.
+            lock = FileLock(self.path / "lock", thread_local=False, on_acquired=_write_pid)
             lock.acquire(timeout=0)
         except Timeout as error:
             raise SteradError(
