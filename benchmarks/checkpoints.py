@@ -1,9 +1,9 @@
-"""What part of a run's time its checkpoints take: whole runs of ER, on both widths.
+"""The share of a run's time that its checkpoints take: whole runs of ER at two widths.
 
 python benchmarks/checkpoints.py
 
-A stream of synthetic images of CIFAR's size, the paper's largest memory for it, and evaluations as
-in any run. A part above the limit says so, and the exit code is 1.
+Synthetic images of CIFAR's size, the largest memory of the paper for CIFAR-10, and the default
+evaluations. A share above the limit prints MISSED, and the exit code is 1.
 """
 
 import sys
@@ -16,43 +16,42 @@ from sterad.experiments.checkpoint import CheckpointSchedule
 from sterad.experiments.config import RunConfig
 from sterad.experiments.run import run
 
-LIMIT = 0.01
-
+MAX_SHARE = 0.01
 STEPS = {20: 400, 64: 150}
-"""Steps of a run of each width, a minute and two on two cores."""
+"""Steps of a run by width; one and two minutes on two cores."""
 IMAGES = {"dataset": "synthetic", "image_size": 32, "channels": 3, "classes": 10}
 
 
 def main() -> int:
-    """Print a line a width and return the exit code."""
+    """Print one line per width and return the exit code."""
     missed = False
     costs: list[float] = []
-    watch(costs)
+    record_costs(costs)
     for width, steps in STEPS.items():
         costs.clear()
-        began = time.perf_counter()
+        start = time.perf_counter()
         with tempfile.TemporaryDirectory() as out:
             run(RunConfig.of(method="er", width=width, memory=5000, per_class=steps, **IMAGES), out)
-        seconds = time.perf_counter() - began
-        part = sum(costs) / seconds
+        seconds = time.perf_counter() - start
+        share = sum(costs) / seconds
         print(
             f"width {width}: {steps} steps in {seconds:.0f} s, {len(costs)} checkpoints in "
-            f"{sum(costs):.2f} s, {part:.2%}{'  MISSED' * (part > LIMIT)}",
+            f"{sum(costs):.2f} s, {share:.2%}{'  MISSED' * (share > MAX_SHARE)}",
             flush=True,
         )
-        missed |= part > LIMIT
+        missed |= share > MAX_SHARE
     return int(missed)
 
 
-def watch(costs: list[float]) -> None:
-    """Let each checkpoint of this process note its seconds."""
-    plain = CheckpointSchedule.writing
+def record_costs(costs: list[float]) -> None:
+    """Append the seconds of every checkpoint to `costs`."""
+    original = CheckpointSchedule.writing
 
     @contextmanager
-    def writing(pace: CheckpointSchedule) -> Iterator[None]:
-        with plain(pace):
+    def writing(schedule: CheckpointSchedule) -> Iterator[None]:
+        with original(schedule):
             yield
-        costs.append(pace.cost)
+        costs.append(schedule.cost)
 
     CheckpointSchedule.writing = writing  # type: ignore[method-assign]
 

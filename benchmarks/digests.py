@@ -1,9 +1,9 @@
-"""Digests of what every method computes on real digits, to tell whether a change kept the bits.
+"""Digests of the results of every method on digits, to check that a change keeps every bit.
 
 python benchmarks/digests.py            prints the digests as JSON
-python benchmarks/digests.py FILE       compares with an earlier output; exit code 1 if one differs
+python benchmarks/digests.py FILE       compares with an earlier output; exit code 1 if any differs
 
-One thread, float32, nothing compiled. Digests differ between processors: compare on one machine.
+One thread, float32, not compiled. Digests differ between processors: compare on one machine.
 """
 
 import dataclasses
@@ -43,8 +43,8 @@ def main(argv: list[str]) -> int:
     if not argv:
         print(json.dumps({"machine": provenance()["machine"], "digests": found}, indent=1))
         return 0
-    kept = json.loads(Path(argv[0]).read_text())["digests"]
-    differing = [name for name in kept | found if kept.get(name) != found.get(name)]
+    expected = json.loads(Path(argv[0]).read_text())["digests"]
+    differing = [name for name in expected | found if expected.get(name) != found.get(name)]
     print("\n".join(f"differs: {name}" for name in differing) or f"{len(found)} digests are equal")
     return 1 if differing else 0
 

@@ -1,9 +1,9 @@
-"""How long a report of many runs takes.
+"""The time to write a report of many runs.
 
 python benchmarks/report.py [RUNS] [CLASSES]
 
-Synthetic records are written to a temporary folder first; that time does not count. Seconds are of
-the processor; a line that misses its limit says so, and the exit code is 1.
+Synthetic records are written to a temporary folder first, which is not timed. A CPU time above the
+limit prints MISSED, and the exit code is 1.
 """
 
 import dataclasses
@@ -18,34 +18,34 @@ import numpy as np
 from sterad.report.write import write_report
 from sterad.results.record import Moment, RunRecord, StreamFacts
 
-LIMIT = 10.0
-"""Seconds for 2,000 runs."""
+LIMIT_S = 10.0
+"""Maximum CPU seconds for 2,000 runs."""
 TASKS, MOMENTS, STRETCHES, STEPS = 10, 20, 100, 5000
 METHODS = ("agd-fd", "vmf-fd", "er", "er-ace", "scr", "ocm", "dvc", "derpp", "gdumb", "agem")
 
 
 def main(runs: int = 2000, classes: int = 20) -> int:
-    """Print the line and return the exit code."""
+    """Print the result and return the exit code."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         grid = itertools.product(range(10), ("clear", "blurry"), range(200, 10_000, 500), METHODS)
         for seed, stream, memory, method in itertools.islice(grid, runs):
-            one = record(method, stream, memory, seed, classes)
-            (folder / one.id).mkdir()
-            (folder / one.id / "record.json").write_text(one.to_json())
+            run = make_record(method, stream, memory, seed, classes)
+            (folder / run.id).mkdir()
+            (folder / run.id / "record.json").write_text(run.to_json())
         start = time.process_time()
         page = write_report(folder)
         seconds, size = time.process_time() - start, page.stat().st_size / 2**20
-    held = seconds <= LIMIT * runs / 2000
+    is_met = seconds <= LIMIT_S * runs / 2000
     print(
         f"report of {runs:,} runs of {classes} classes: {seconds:.1f} s, page {size:.1f} MiB, "
-        f"limit {LIMIT * runs / 2000:g} s{'' if held else '  MISSED'}"
+        f"limit {LIMIT_S * runs / 2000:g} s{'' if is_met else '  MISSED'}"
     )
-    return 0 if held else 1
+    return 0 if is_met else 1
 
 
-def record(method: str, stream: str, memory: int, seed: int, classes: int) -> RunRecord:
-    """Return a run whose numbers are noise around a level of its method."""
+def make_record(method: str, stream: str, memory: int, seed: int, classes: int) -> RunRecord:
+    """Return a record with random accuracies around a mean that depends on the method."""
     rng = np.random.default_rng([seed, memory, METHODS.index(method)])
     level = 0.3 + 0.03 * METHODS.index(method) + memory / 40_000
     moments = [_moment(rng, level, place, memory, classes) for place in range(1, MOMENTS + 1)]

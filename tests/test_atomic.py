@@ -12,20 +12,20 @@ from sterad.errors import SteradError
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(one.name for one in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir())
 
 
-def in_python(words: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run some lines in a process of their own, with the function and the path at hand."""
-    start = (
+def run_python(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run code in a subprocess; `write_atomically` and `path` are defined."""
+    imports = (
         "import os, resource, signal, sys\nfrom pathlib import Path\n"
         "from sterad.atomic import write_atomically\npath = Path(sys.argv[1])\n"
     )
-    command = [sys.executable, "-c", start + words, *map(str, arguments)]
+    command = [sys.executable, "-c", imports + code, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True)
 
 
-def test_text_bytes_or_a_function(tmp_path: Path) -> None:
+def test_content_is_text_bytes_or_a_function(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     write_atomically(file, "größe\n")
     assert file.read_bytes() == "größe\n".encode()
@@ -34,7 +34,9 @@ def test_text_bytes_or_a_function(tmp_path: Path) -> None:
 
     def write(into: BinaryIO) -> None:
         into.write(b"one ")
-        assert file.read_bytes() == b"\x00\xff", "until it is whole, readers see the old one"
+        assert file.read_bytes() == b"\x00\xff", (
+            "readers see the old file until the new one is complete"
+        )
         into.write(b"two")
 
     write_atomically(file, write)
@@ -43,7 +45,7 @@ def test_text_bytes_or_a_function(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [KeyError("mine"), KeyboardInterrupt()])
-def test_an_error_of_the_writer_passes_and_damages_nothing(
+def test_an_error_of_the_writer_is_raised_and_keeps_the_old_file(
     tmp_path: Path, error: BaseException
 ) -> None:
     file = tmp_path / "a.json"
@@ -60,16 +62,16 @@ def test_an_error_of_the_writer_passes_and_damages_nothing(
     assert names(tmp_path) == ["a.json"]
 
 
-def test_a_kill_in_mid_write_leaves_the_old_file_and_a_leftover(tmp_path: Path) -> None:
+def test_a_kill_during_a_write_keeps_the_old_file(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     write_atomically(file, "old")
-    ended = in_python(
+    result = run_python(
         "def die(into):\n"
         "    into.write(b'half'); into.flush(); os.kill(os.getpid(), signal.SIGKILL)\n"
         "write_atomically(path, die)",
         file,
     )
-    assert ended.returncode == -signal.SIGKILL
+    assert result.returncode == -signal.SIGKILL
     assert file.read_text() == "old"
     (leftover,) = (name for name in names(tmp_path) if name != "a.json")
     assert (tmp_path / leftover).read_text() == "half"
@@ -77,39 +79,39 @@ def test_a_kill_in_mid_write_leaves_the_old_file_and_a_leftover(tmp_path: Path) 
     assert names(tmp_path) == ["a.json"]
 
 
-def test_only_leftovers_are_removed(tmp_path: Path) -> None:
-    kept = [".hidden", "events.jsonl", "notes.tmp", "record.json"]
-    for name in (*kept, ".record.json.17.tmp", ".checkpoint.pt.4.tmp"):
+def test_only_temporary_files_are_removed(tmp_path: Path) -> None:
+    other = [".hidden", "events.jsonl", "notes.tmp", "record.json"]
+    for name in (*other, ".record.json.17.tmp", ".checkpoint.pt.4.tmp"):
         (tmp_path / name).write_text("x")
     remove_leftovers(tmp_path)
-    assert names(tmp_path) == kept
+    assert names(tmp_path) == other
 
 
-def check_told(error: SteradError, file: Path, reason: str) -> None:
-    told = str(error)
-    assert told.startswith(f"cannot write {str(file)!r}: {reason}.")
-    assert "What was there before is untouched" in told
-    assert "make room or choose another place" in told
+def check_message(error: SteradError, file: Path, reason: str) -> None:
+    message = str(error)
+    assert message.startswith(f"cannot write {str(file)!r}: {reason}.")
+    assert "The previous file is unchanged" in message
+    assert "free some space or choose another location" in message
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 @pytest.mark.parametrize("size", [10, 1_000_000])
-def test_a_full_device(tmp_path: Path, size: int) -> None:
+def test_a_full_device_keeps_the_old_file(tmp_path: Path, size: int) -> None:
     file = tmp_path / "a.json"
     write_atomically(file, "old")
-    # What the temporary file would be called stands on a device without room.
+    # The temporary file is a link to a device that is always full.
     (tmp_path / f".a.json.{os.getpid()}.tmp").symlink_to("/dev/full")
     with pytest.raises(SteradError) as caught:
         write_atomically(file, b"x" * size)
-    check_told(caught.value, file, "No space left on device")
+    check_message(caught.value, file, "No space left on device")
     assert file.read_text() == "old"
     assert names(tmp_path) == ["a.json"]
 
 
-def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
+def test_a_file_size_limit_keeps_the_old_file(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     write_atomically(file, "old")
-    ended = in_python(
+    result = run_python(
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "try:\n"
         "    write_atomically(path, b'x' * 5000)\n"
@@ -117,18 +119,18 @@ def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
         "    print(type(error).__name__, error)",
         file,
     )
-    kind, _, told = ended.stdout.partition(" ")
-    assert kind == "SteradError", ended.stderr
-    check_told(SteradError(told), file, "File too large")
+    kind, _, message = result.stdout.partition(" ")
+    assert kind == "SteradError", result.stderr
+    check_message(SteradError(message), file, "File too large")
     assert file.read_text() == "old"
     assert names(tmp_path) == ["a.json"]
 
 
-def test_a_place_that_cannot_be(tmp_path: Path) -> None:
+def test_an_impossible_path_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "no" / "a.json"
     with pytest.raises(SteradError) as caught:
         write_atomically(file, "new")
-    check_told(caught.value, file, "No such file or directory")
+    check_message(caught.value, file, "No such file or directory")
     (tmp_path / "folder").mkdir()
     with pytest.raises(SteradError, match="folder': Is a directory"):
         write_atomically(tmp_path / "folder", "new")

@@ -59,12 +59,16 @@ BAD: dict[str, tuple[Any, Any, str]] = {
     "empty": (X[:0], Y[:0], "the batch is empty: give at least one image"),
     "too few labels": (X, Y[:5], "24 images and 5 labels: give one label per image"),
     "too many labels": (X[:5], Y, "5 images and 24 labels"),
-    "other kind": (X, Y.astype(str), "label '0' is a str and those before were int, like 0"),
-    "mixed kinds": (X[:2], [1, "two"], "label 1 is a int among strings: keep to one kind"),
-    "float labels": (X, Y / 2, "labels are of type float64: .* round or map yours"),
+    "other kind": (X, Y.astype(str), "label '0' is a str and earlier labels are int, like 0"),
+    "mixed kinds": (X[:2], [1, "two"], "label 1 is a int among strings: use one type"),
+    "float labels": (X, Y / 2, "labels are of type float64: give integers or strings"),
     "torch float labels": (X, torch.from_numpy(Y / 2), "labels are of type float64"),
     "no label": (X[:2], [None, None], "labels are of type object"),
-    "one-hot labels": (X, np.eye(3)[Y], r"labels have shape \(24, 3\): give one label per image"),
+    "one-hot labels": (
+        X,
+        np.eye(3)[Y],
+        r"labels have shape \(24, 3\): give a flat list, one label per image",
+    ),
     "one label": (X, 3, r"labels have shape \(\)"),
 }
 

@@ -6,32 +6,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sterad.errors import SteradError
-from sterad.labels import LabelIndex, plain_labels
+from sterad.labels import LabelIndex, to_python_labels
 
 integers = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=30)
 strings = st.lists(st.text(st.characters(exclude_characters="\0"), max_size=5), max_size=30)
 
 
 @given(st.one_of(st.lists(integers, max_size=5), st.lists(strings, max_size=5)))
-def test_indices_lead_back_to_the_labels(calls: list[list[Any]]) -> None:
+def test_encoding_is_invertible(calls: list[list[Any]]) -> None:
     index, all_labels = LabelIndex(), [label for call in calls for label in call]
     for call in calls:
-        indices = index.learn(call)
+        indices = index.encode(call)
         assert indices.dtype == np.int64
-        assert [index.known[at] for at in indices] == call
+        assert [index.known[i] for i in indices] == call
     assert index.known == list(dict.fromkeys(all_labels)), "indices in order of first appearance"
 
 
-def test_an_index_is_never_taken_back() -> None:
+def test_an_assigned_index_never_changes() -> None:
     index = LabelIndex()
-    assert index.learn([30, 10]).tolist() == [0, 1]
-    assert index.learn([20, 10, 30]).tolist() == [2, 1, 0]
+    assert index.encode([30, 10]).tolist() == [0, 1]
+    assert index.encode([20, 10, 30]).tolist() == [2, 1, 0]
     assert index.array().tolist() == [30, 10, 20]
 
 
-def test_it_starts_from_known_labels() -> None:
+def test_known_labels_keep_their_positions() -> None:
     index = LabelIndex(["b", "a"])
-    assert index.learn(["a", "c", "b"]).tolist() == [1, 2, 0]
+    assert index.encode(["a", "c", "b"]).tolist() == [1, 2, 0]
 
 
 @pytest.mark.parametrize(
@@ -47,47 +47,47 @@ def test_it_starts_from_known_labels() -> None:
         [True, False, True],
     ],
 )
-def test_many_containers_give_pythons_own_values(labels: Any) -> None:
-    plain = plain_labels(labels)
-    assert {type(one) for one in plain} <= {int, str, bool}
-    assert LabelIndex().learn(labels).tolist() == [0, 1, 0]
+def test_all_containers_give_python_values(labels: Any) -> None:
+    converted = to_python_labels(labels)
+    assert {type(label) for label in converted} <= {int, str, bool}
+    assert LabelIndex().encode(labels).tolist() == [0, 1, 0]
 
 
-def test_read_only_labels_are_fine() -> None:
+def test_read_only_labels_are_accepted() -> None:
     labels = np.array([1, 2])
     labels.flags.writeable = False
-    assert LabelIndex().learn(labels).tolist() == [0, 1]
+    assert LabelIndex().encode(labels).tolist() == [0, 1]
 
 
-def test_no_labels_are_no_labels() -> None:
-    assert LabelIndex().learn([]).tolist() == []
+def test_an_empty_list_gives_no_indices() -> None:
+    assert LabelIndex().encode([]).tolist() == []
 
 
 @pytest.mark.parametrize(
-    ("labels", "told"),
+    ("labels", "message"),
     [
-        ([0.5, 1.0], "labels are of type float64: .* integers or strings; round or map"),
+        ([0.5, 1.0], "labels are of type float64: give integers or strings"),
         ([1, 2.5], "float64"),
         ([None, "a"], "labels are of type object"),
         ([b"a"], "labels are of type |S1"),
-        ([1, "a"], "label 1 is a int among strings: keep to one kind"),
+        ([1, "a"], "label 1 is a int among strings: use one type"),
         (("a", 2.5), "label 2.5 is a float among strings"),
-        ([[1], [2]], r"labels have shape \(2, 1\): give one label an image"),
+        ([[1], [2]], r"labels have shape \(2, 1\): give a flat list, one label per image"),
         (3, r"labels have shape \(\)"),
-        ([[1], [2, 3]], "labels are not one flat list .*: give one an image"),
+        ([[1], [2, 3]], "labels are not a flat list .*: give one per image"),
     ],
 )
-def test_what_is_no_label_is_named_and_leaves_no_trace(labels: Any, told: str) -> None:
+def test_invalid_labels_are_refused_and_not_stored(labels: Any, message: str) -> None:
     index = LabelIndex([7])
-    with pytest.raises(SteradError, match=told):
-        index.learn(labels)
+    with pytest.raises(SteradError, match=message):
+        index.encode(labels)
     assert index.known == [7]
 
 
 @pytest.mark.parametrize(("known", "label"), [(1, "1"), ("1", 1), (1, True)])
-def test_another_kind_than_before_is_refused(known: Any, label: Any) -> None:
+def test_a_change_of_the_label_type_is_refused(known: Any, label: Any) -> None:
     index = LabelIndex([known])
-    with pytest.raises(SteradError, match=f"label {label!r} is a .* like {known!r}: keep to one"):
-        index.learn([label])
+    with pytest.raises(SteradError, match=f"label {label!r} is a .* like {known!r}: use one type"):
+        index.encode([label])
     assert index.known == [known]
     assert index.check([known, known]) == [known, known]

@@ -16,12 +16,12 @@ from sterad.validation import (
     Views,
     build,
     check_fields,
-    checked,
+    check_value,
     describe,
-    field_named,
-    names_of,
-    parsed,
-    unknown,
+    field_names,
+    parse_value,
+    resolve_field_name,
+    unknown_field,
 )
 
 
@@ -43,7 +43,7 @@ class Options:
     shared: ClassVar[int] = 3
 
 
-def test_right_values_are_taken_as_they_are() -> None:
+def test_valid_values_are_kept() -> None:
     values = {"views": 1, "lr": 0.5, "head": "none", "flip": True, "optimizer": "sgd", "width": 3}
     assert build(Options, values) == Options(1, 0.5, "none", True, "sgd", 3)
     assert build(Options, {}) == Options()
@@ -67,15 +67,17 @@ def test_right_values_are_taken_as_they_are() -> None:
         ({"a": 1}, dict[str, int], {"a": 1}),
     ],
 )
-def test_values_take_the_type_of_their_field(value: Any, hint: Any, expected: Any) -> None:
-    taken = checked("x", value, hint)
-    assert taken == expected
-    # A numpy number would be equal too, and then neither JSON nor a checkpoint would take it.
-    assert type(taken) is type(expected)
+def test_values_are_converted_to_the_type_of_their_field(
+    value: Any, hint: Any, expected: Any
+) -> None:
+    value = check_value("x", value, hint)
+    assert value == expected
+    # A numpy scalar would be equal too, but JSON and checkpoints do not accept it.
+    assert type(value) is type(expected)
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "message"),
     [
         ("views", 1.5, "views 1.5 is of type float: give an integer from 0 to 1,000"),
         ("views", True, "views True is of type bool: give an integer from 0 to 1,000"),
@@ -105,22 +107,24 @@ def test_values_take_the_type_of_their_field(value: Any, hint: Any, expected: An
         ("channels", 2, "channels 2 is unknown: choose 1 or 3"),
         ("width", 2.5, "width 2.5 is of type float: give an integer"),
         ("order", [1, "a"], "order 'a' is of type str: give an integer"),
-        ("order", 3, "order 3 is of type int: give a list, each of them an integer"),
+        ("order", 3, "order 3 is of type int: give a list, each item an integer"),
         ("seeds", [0, -1], "seeds -1 is out of range: give an integer from 0 to 4,294,967,295"),
         ("scale", 1.5, "scale 1.5 is of type float: give text"),
         ("file", 3, "file 3 is of type int: give a path"),
     ],
 )
-def test_wrong_values_are_named_with_what_is_wanted(name: str, value: Any, told: str) -> None:
-    with pytest.raises(SteradError) as refused:
+def test_invalid_values_are_refused_with_the_valid_ones(
+    name: str, value: Any, message: str
+) -> None:
+    with pytest.raises(SteradError) as caught:
         build(Options, {name: value})
-    assert str(refused.value) == told
-    with pytest.raises(SteradError) as refused:
+    assert str(caught.value) == message
+    with pytest.raises(SteradError) as caught:
         check_fields(replace(Options(), **{name: value}))
-    assert str(refused.value) == told
+    assert str(caught.value) == message
 
 
-def test_the_ends_of_a_range_are_taken() -> None:
+def test_the_ends_of_a_range_are_valid() -> None:
     ends = {"views": 1000, "lr": 1e6, "share": 0, "seeds": (0, 2**32 - 1), "width": 2**63 - 1}
     built = build(Options, ends)
     assert vars(built) == vars(Options()) | ends
@@ -137,7 +141,7 @@ def test_the_ends_of_a_range_are_taken() -> None:
         (Range(-5, 1e6), (-5, 10**6), (-6, 10**6 + 1), "[-5, 1e+06]"),
     ],
 )
-def test_a_range_holds_the_numbers_between_its_ends(
+def test_a_range_contains_the_numbers_between_its_ends(
     limits: Range, inside: tuple[float, ...], outside: tuple[float, ...], shown: str
 ) -> None:
     assert [value in limits for value in inside] == [True] * len(inside)
@@ -159,14 +163,14 @@ def test_a_range_holds_the_numbers_between_its_ends(
         (Count | None, "an integer from 1 to 1,000,000 or none"),
         (Literal["adam", "sgd", "lamb"], "adam, sgd or lamb"),
         (Literal["adam"], "adam"),
-        (tuple[Seed, ...], "a list, each of them an integer from 0 to 4,294,967,295"),
+        (tuple[Seed, ...], "a list, each item an integer from 0 to 4,294,967,295"),
         (bool, "true or false"),
         (str, "text"),
         (Path, "a path"),
         (dict, "dict"),
     ],
 )
-def test_what_a_field_takes_is_said_in_words(hint: Any, words: str) -> None:
+def test_the_values_of_a_field_are_described_in_words(hint: Any, words: str) -> None:
     assert describe(hint) == words
 
 
@@ -176,7 +180,7 @@ def test_what_a_field_takes_is_said_in_words(hint: Any, words: str) -> None:
         (["3"], Count, 3),
         (["1e-3"], Positive, 0.001),
         (["2"], float, 2.0),
-        (["1", "2"], int, 2),  # the last of several stands
+        (["1", "2"], int, 2),  # the last one counts
         (["none"], Count | None, None),
         (["None"], float | None, None),
         (["7"], Count | None, 7),
@@ -192,36 +196,36 @@ def test_what_a_field_takes_is_said_in_words(hint: Any, words: str) -> None:
         (["there"], Path, Path("there")),
     ],
 )
-def test_words_become_values(texts: list[str], hint: Any, expected: Any) -> None:
-    value = parsed("x", texts, hint)
+def test_arguments_are_parsed(texts: list[str], hint: Any, expected: Any) -> None:
+    value = parse_value("x", texts, hint)
     assert value == expected
     assert type(value) is type(expected)
 
 
 @pytest.mark.parametrize(
-    ("text", "hint", "told"),
+    ("text", "hint", "message"),
     [
         ("0", Count, "--x 0 is out of range: give an integer from 1 to 1,000,000"),
-        ("1.5", Count, "--x '1.5' is not possible: give an integer from 1 to 1,000,000"),
-        ("many", Count, "--x 'many' is not possible: give an integer from 1 to 1,000,000"),
-        ("none", Count, "--x 'none' is not possible: give an integer from 1 to 1,000,000"),
+        ("1.5", Count, "--x '1.5' cannot be parsed: give an integer from 1 to 1,000,000"),
+        ("many", Count, "--x 'many' cannot be parsed: give an integer from 1 to 1,000,000"),
+        ("none", Count, "--x 'none' cannot be parsed: give an integer from 1 to 1,000,000"),
         ("nan", Positive, "--x nan is out of range: give a number in (0, 1e+06]"),
         ("1", BelowOne, "--x 1.0 is out of range: give a number in [0, 1)"),
         ("", Count, "--x is empty: give an integer from 1 to 1,000,000"),
         ("", str, "--x is empty: give text"),
-        ("yes", bool, "--x 'yes' is not possible: give true or false"),
+        ("yes", bool, "--x 'yes' cannot be parsed: give true or false"),
         ("Adam", Literal["adam", "sgd"], "--x 'Adam' is unknown: choose adam or sgd"),
         ("-1", tuple[Seed, ...], "--x -1 is out of range: give an integer from 0 to 4,294,967,295"),
     ],
 )
-def test_words_that_are_no_value_are_told(text: str, hint: Any, told: str) -> None:
-    with pytest.raises(SteradError) as refused:
-        parsed("--x", [text], hint)
-    assert str(refused.value) == told
+def test_arguments_that_cannot_be_parsed_are_refused(text: str, hint: Any, message: str) -> None:
+    with pytest.raises(SteradError) as caught:
+        parse_value("--x", [text], hint)
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("name", "expected"),
     [
         ("memory-batch", "memory_batch"),
         ("mem-size", "memory"),
@@ -232,25 +236,25 @@ def test_words_that_are_no_value_are_told(text: str, hint: Any, told: str) -> No
         ("lr", "lr"),
     ],
 )
-def test_other_names_of_fields(said: str, meant: str) -> None:
-    assert field_named(said) == meant
+def test_aliases_of_fields_are_resolved(name: str, expected: str) -> None:
+    assert resolve_field_name(name) == expected
 
 
-def test_an_unknown_field_meets_the_nearest() -> None:
+def test_an_unknown_field_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(SteradError, match="unknown field 'veiws' in Options: did you mean 'views'"):
         build(Options, {"veiws": 1})
     with pytest.raises(SteradError, match="unknown field 'shared'"):
         build(Options, {"shared": 1})
 
 
-def test_the_error_of_an_unknown_name_lists_the_known() -> None:
-    near = unknown("memry", ["width", "memory"], "a run")
+def test_the_error_of_an_unknown_field_lists_the_known_ones() -> None:
+    near = unknown_field("memry", ["width", "memory"], "a run")
     assert str(near) == (
         "unknown field 'memry' in a run: did you mean 'memory'? known are memory, width"
     )
-    assert str(unknown("zzz", ["memory"], "a run")).endswith("in a run: known are memory")
+    assert str(unknown_field("zzz", ["memory"], "a run")).endswith("in a run: known are memory")
 
 
-def test_names_are_those_of_the_fields() -> None:
-    assert names_of(Options)[:3] == ["views", "lr", "head"]
-    assert "shared" not in names_of(Options)
+def test_field_names_exclude_class_variables() -> None:
+    assert field_names(Options)[:3] == ["views", "lr", "head"]
+    assert "shared" not in field_names(Options)

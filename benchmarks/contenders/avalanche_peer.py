@@ -1,12 +1,11 @@
-"""Avalanche: experience replay by avalanche-lib's own strategy, in an environment of its own.
+"""Experience replay by avalanche-lib, in an environment of its own.
 
-Naive with a ReplayPlugin over a ReservoirSamplingBuffer. All that can be chosen is chosen for
-speed: torchvision's transforms work on tensors of bytes, which is faster than on PIL images, and
-there is no worker process, metric, logger, evaluation or warning. Avalanche offers images to its
-memory after an experience, not after a batch, so it is asked twice, by a third argument: `turn`
-makes one experience of all steps of a turn, the fastest for it, though its memory stands still
-meanwhile; `online` makes one of each batch, which is what the others do. To cut the experiences
-out of the data is not timed.
+Naive with a ReplayPlugin over a ReservoirSamplingBuffer, configured for speed: torchvision's
+transforms work on uint8 tensors, which is faster than on PIL images, and there is no worker
+process, metric, logger, evaluation or warning. Avalanche updates its memory after an experience,
+not after a batch. The third argument chooses: `turn` makes one experience of all steps of a turn,
+which is fastest but does not update the memory within a turn; `online` makes one of each batch, as
+the others do. Creating the experiences is not timed.
 """
 
 import sys
@@ -15,8 +14,8 @@ from collections.abc import Callable
 
 import torch
 
-# torchvision's wheel beside a torch without CUDA lacks its compiled part. Its import needs to hear
-# that these two exist, and nothing here calls them.
+# torchvision's wheel does not load its compiled part with a torch without CUDA. Its import needs
+# these two operators to be defined; nothing here calls them.
 MISSING = torch.library.Library("torchvision", "DEF")
 for operator in ("nms", "qnms"):
     MISSING.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
@@ -43,11 +42,11 @@ from work import (  # noqa: E402
     take_turns,
 )
 
-warnings.warn = lambda *_, **__: None  # one of its own deprecations would be told at each step
+warnings.warn = lambda *_, **__: None  # avalanche would print a deprecation at each step
 
 
 class Pixels(torch.utils.data.Dataset):
-    """Images as tensors of bytes, and their labels."""
+    """Images as uint8 tensors, and their labels."""
 
     def __init__(self) -> None:
         images, labels = pixels()
@@ -60,16 +59,16 @@ class Pixels(torch.utils.data.Dataset):
         return self.images[index], self.targets[index]
 
 
-def ready(name: str) -> Callable[[int], tuple[float, float]]:
-    """Fill the memory and return the loop."""
-    shown = transforms.Compose(
+def set_up(name: str) -> Callable[[int], tuple[float, float]]:
+    """Fill the memory and return a function that takes steps and returns their time."""
+    augmentation = transforms.Compose(
         [
             transforms.RandomCrop(SHAPE[1], padding=PAD),
             transforms.RandomHorizontalFlip(),
             transforms.ConvertImageDtype(torch.float32),
         ]
     )
-    data = as_classification_dataset(Pixels(), DefaultTransformGroups((shown, None)))
+    data = as_classification_dataset(Pixels(), DefaultTransformGroups((augmentation, None)))
     memory, net = ReservoirSamplingBuffer(max_size=MEMORY), network(name)
     replay = ReplayPlugin(mem_size=MEMORY, batch_size_mem=MEMORY_BATCH, storage_policy=memory)
     strategy = Naive(
@@ -87,20 +86,20 @@ def ready(name: str) -> Callable[[int], tuple[float, float]]:
         size, parts = (BATCH, steps) if online else (BATCH * steps, 1)
         starts = range(seen, seen + size * parts, size)
         seen += size * parts
-        cut = [data.subset([at % IMAGES for at in range(one, one + size)]) for one in starts]
-        return list(benchmark_from_datasets(train=cut).train_stream)
+        subsets = [data.subset([i % IMAGES for i in range(s, s + size)]) for s in starts]
+        return list(benchmark_from_datasets(train=subsets).train_stream)
 
-    def learn(coming: list) -> None:
-        for experience in coming:
-            # A last memory batch below 64 would be less work than the others have.
+    def train(stream: list) -> None:
+        for experience in stream:
+            # A smaller last memory batch would be less work than the others have.
             strategy.train(experience, num_workers=0, drop_last=True)
 
     def steps(count: int) -> tuple[float, float]:
-        coming = experiences(count)
-        return seconds(lambda: learn(coming))
+        stream = experiences(count)
+        return seconds(lambda: train(stream))
 
     return steps
 
 
 if __name__ == "__main__":
-    take_turns(ready)
+    take_turns(set_up)

@@ -1,7 +1,7 @@
-"""Ours: a method of sterad by its public names, fed by one of its streams.
+"""A method of sterad on one of its streams.
 
-A third argument names the method: er, or agd-fd as the paper has it. The process is set up as
-`sterad train` does it; PRECISION in the environment stands above what the machine has.
+The third argument is the method: er or agd-fd. The process is set up as `sterad train` does it; the
+environment variable PRECISION overrides the default precision.
 """
 
 import os
@@ -32,8 +32,8 @@ from sterad.streams import Iid
 VALUES = {"er": {"augmentation": "partial", **SGD}, "agd-fd": {}}
 
 
-def ready(name: str) -> Callable[[int], tuple[float, float]]:
-    """Fill the memory and return the loop."""
+def set_up(name: str) -> Callable[[int], tuple[float, float]]:
+    """Fill the memory and return a function that takes steps and returns their time."""
     chosen = Execution.chosen(
         device="cpu", threads=torch.get_num_threads(), precision=os.environ.get("PRECISION")
     )
@@ -63,4 +63,4 @@ def ready(name: str) -> Callable[[int], tuple[float, float]]:
 
 
 if __name__ == "__main__":
-    take_turns(ready)
+    take_turns(set_up)

@@ -1,7 +1,7 @@
-"""Parts: a step of AGD-FD put together from what is at hand, as released code does it.
+"""A step of AGD-FD built from kornia and plain torch, like the released code.
 
-Views by kornia, one pass after the other, torch's layout, glibc's defaults, and the loss from a
-series on one-hot products in double precision.
+Views by kornia, one pass after the other, torch's default memory format, glibc's default settings,
+and the loss from a series on one-hot products in double precision.
 """
 
 from collections.abc import Callable
@@ -20,8 +20,8 @@ from sterad.seeds import generator
 VIEWS, PROJECTION, VARIANCE, LR = 5, 512, 2.0, 5e-4
 
 
-def ready(name: str) -> Callable[[int], tuple[float, float]]:
-    """Fill the memory and return the loop."""
+def set_up(name: str) -> Callable[[int], tuple[float, float]]:
+    """Fill the memory and return a function that takes steps and returns their time."""
     encoder, width = ENCODERS[name]
     net = build_network(encoder, SHAPE, width, "mlp", PROJECTION, generator(0, "network"))
     optimizer = torch.optim.Adam(net.parameters(), lr=LR)
@@ -36,9 +36,9 @@ def ready(name: str) -> Callable[[int], tuple[float, float]]:
     def step() -> None:
         batch = rehearsal.batch()
         x, y = rehearsal.joined(*batch)
-        shown = [*(view(x) for _ in range(VIEWS)), x]
-        z = normalize(torch.cat([net(one) for one in shown]))
-        loss = series_loss(z, y.repeat(len(shown)), VARIANCE)
+        views = [*(view(x) for _ in range(VIEWS)), x]
+        z = normalize(torch.cat([net(v) for v in views]))
+        loss = series_loss(z, y.repeat(len(views)), VARIANCE)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -48,4 +48,4 @@ def ready(name: str) -> Callable[[int], tuple[float, float]]:
 
 
 if __name__ == "__main__":
-    take_turns(ready)
+    take_turns(set_up)

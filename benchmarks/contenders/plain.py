@@ -1,4 +1,4 @@
-"""Plain: experience replay as one writes it by hand in torch, without a library.
+"""Experience replay written by hand in torch, without a library.
 
 The memory is a tensor; crops, flips and the reservoir are loops over images.
 """
@@ -26,7 +26,7 @@ from work import (
 
 
 class Rehearsal:
-    """A shuffled stream in its middle, and a reservoir of what it brought."""
+    """A shuffled stream at its middle, and a reservoir of its images."""
 
     def __init__(self) -> None:
         self.images, self.labels = map(torch.from_numpy, pixels())
@@ -35,12 +35,12 @@ class Rehearsal:
         self.memory_y = self.labels[:MEMORY].clone()
 
     def batch(self) -> tuple[Tensor, Tensor]:
-        """Return images and labels that come next."""
+        """Return the next images and labels."""
         now = self.order[self.seen % IMAGES : self.seen % IMAGES + BATCH]
         return self.images[now].float() / 255, self.labels[now]
 
     def joined(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Return a batch below what was drawn from memory."""
+        """Return images drawn from memory, followed by a batch."""
         chosen = torch.randperm(MEMORY)[:MEMORY_BATCH]
         return torch.cat([self.memory_x[chosen], x]), torch.cat([self.memory_y[chosen], y])
 
@@ -54,7 +54,7 @@ class Rehearsal:
 
 
 def augment(x: Tensor) -> Tensor:
-    """Cut each image out of a padded one and mirror every second."""
+    """Return a random crop of each padded image, flipped with probability 1/2."""
     padded, out = F.pad(x, (PAD, PAD, PAD, PAD)), torch.empty_like(x)
     for i in range(len(x)):
         top, left = random.randint(0, 2 * PAD), random.randint(0, 2 * PAD)
@@ -63,8 +63,8 @@ def augment(x: Tensor) -> Tensor:
     return out
 
 
-def ready(name: str) -> Callable[[int], tuple[float, float]]:
-    """Fill the memory and return the loop."""
+def set_up(name: str) -> Callable[[int], tuple[float, float]]:
+    """Fill the memory and return a function that takes steps and returns their time."""
     net, rehearsal = network(name), Rehearsal()
     optimizer = torch.optim.SGD(net.parameters(), **SGD)
 
@@ -81,4 +81,4 @@ def ready(name: str) -> Callable[[int], tuple[float, float]]:
 
 
 if __name__ == "__main__":
-    take_turns(ready)
+    take_turns(set_up)

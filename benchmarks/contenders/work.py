@@ -1,7 +1,7 @@
-"""The work that every contender does, and how one takes its turns.
+"""The work of every contender, and the protocol of its process.
 
-A contender is a process, `python CONTENDER.py NETWORK THREADS`. It makes itself ready, then reads
-numbers of steps, takes as many, and says how long that took.
+A contender is a process, `python CONTENDER.py NETWORK THREADS`. It reads a number of steps from
+standard input, takes them, and prints their wall and CPU seconds.
 """
 
 import sys
@@ -19,14 +19,14 @@ from sterad.seeds import generator
 SHAPE, CLASSES, IMAGES = (3, 32, 32), 100, 20_000
 BATCH, MEMORY_BATCH, MEMORY, PAD = 10, 64, 1000, 4
 SEEN = 10_000
-"""Images that the memory has been offered before the first step: the middle of a stream."""
+"""Images of the stream before the first timed step."""
 SGD = {"lr": 0.01, "momentum": 0.9, "weight_decay": 1e-4}
 ENCODERS = {
     "linear": ("flatten", 64),
     "ResNet-18/20": ("resnet18", 20),
     "ResNet-18": ("resnet18", 64),
 }
-"""Encoder and width of each network, under a linear head; the first has no width to speak of."""
+"""Encoder and width of each network; the head is linear."""
 
 
 def pixels() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
@@ -42,16 +42,16 @@ def network(name: str) -> nn.Module:
     return build_network(encoder, SHAPE, width, "linear", CLASSES, generator(0, "network"))
 
 
-def take_turns(ready: Callable[[str], Callable[[int], tuple[float, float]]]) -> None:
-    """Get ready for the network that the command line names, then take steps as they are asked."""
+def take_turns(set_up: Callable[[str], Callable[[int], tuple[float, float]]]) -> None:
+    """Set up the network named on the command line, then take steps on request."""
     torch.set_num_threads(int(sys.argv[2]))
-    steps = ready(sys.argv[1])
+    steps = set_up(sys.argv[1])
     for line in sys.stdin:
         print(*steps(int(line)), flush=True)
 
 
 def seconds(work: Callable[[], object]) -> tuple[float, float]:
-    """Return how long `work` takes by the clock on the wall, and how long processors worked."""
+    """Return the wall and CPU seconds of `work`."""
     wall, processor = time.perf_counter(), time.process_time()
     work()
     return time.perf_counter() - wall, time.process_time() - processor

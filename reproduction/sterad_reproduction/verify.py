@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sterad.atomic import write_atomically
-from sterad.cli.options import positional, read
+from sterad.cli.options import parse_options, positional
 from sterad.errors import SteradError
 from sterad.results.run_directory import describe_left_out, read_records
 from sterad_reproduction.numbers import load_numbers
@@ -102,6 +102,6 @@ def _write_markdown(file: Path, part: str) -> None:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
-    options: VerifyOptions = read(VerifyOptions, argv, "sterad verify")
+    options: VerifyOptions = parse_options(VerifyOptions, argv, "sterad verify")
     verify(options.runs, options.markdown)
     return 0

@@ -1,9 +1,7 @@
-"""Files that are there whole or not at all."""
+"""Atomic writes: after a kill or a full disk, a file has its old or its new content."""
 
-import fcntl
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,7 +9,7 @@ from sterad.errors import SteradError
 
 
 def write_atomically(path: Path, content: str | bytes | Callable[[BinaryIO], None]) -> None:
-    """Write a file beside `path` and rename it there, so that a kill leaves the old or the new one.
+    """Write a temporary file beside `path`, then rename it to `path`.
 
     content: text, bytes, or a function that writes to the open file.
     """
@@ -31,13 +29,13 @@ def write_atomically(path: Path, content: str | bytes | Callable[[BinaryIO], Non
         if reason is None:
             raise
         raise SteradError(
-            f"cannot write {str(path)!r}: {reason}. What was there before is untouched; "
-            "make room or choose another place, and run the same command again"
+            f"cannot write {str(path)!r}: {reason}. The previous file is unchanged; free some "
+            "space or choose another location, then run the same command again"
         ) from error
 
 
 def _system_reason(error: BaseException | None) -> str | None:
-    # torch.save wraps a failed write in a RuntimeError of its own; the cause stands behind it.
+    # torch.save wraps the OSError of a failed write in a RuntimeError.
     while error is not None:
         if isinstance(error, OSError):
             return error.strerror or str(error)
@@ -45,18 +43,7 @@ def _system_reason(error: BaseException | None) -> str | None:
     return None
 
 
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Wait until no other process holds a folder, and hold it; a kill releases it."""
-    held = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(held)
-
-
 def remove_leftovers(folder: Path) -> None:
-    """Delete the temporary files of writers that were killed; call it only while holding a lock."""
+    """Delete temporary files of killed writers; the caller must hold the lock of the folder."""
     for leftover in folder.glob(".*.tmp"):
         leftover.unlink(missing_ok=True)

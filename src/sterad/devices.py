@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 def synchronize(device: str | torch.device) -> None:
-    """Wait until a CUDA device has finished, so that a clock measures its work."""
+    """Wait until a CUDA device has finished its work, for example before reading a clock."""
     if torch.device(device).type == "cuda":
         torch.cuda.synchronize(device)
 
@@ -17,8 +17,8 @@ def to_device(
 ) -> Tensor:
     """Return `x` on a device.
 
-    Only a copy from pinned memory to CUDA may go on while the host continues: elsewhere the host
-    could read or overwrite what has not arrived.
+    Only copies from pinned memory to CUDA are asynchronous: with other devices, the host could read
+    or overwrite data that is still being copied.
     """
     pinned = torch.device(device).type == "cuda" and x.device.type == "cpu"
     source = x.pin_memory() if pinned else x

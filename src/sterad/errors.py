@@ -1,5 +1,8 @@
-"""The one error that users see: a sentence with the value, the rule and the remedy."""
+"""The error for mistakes of users."""
 
 
 class SteradError(ValueError):
-    """Something the user can mend; the command line prints it and exits with 2."""
+    """An error that the user can fix; the command line prints its message and exits with 2.
+
+    The message names the value, the rule and the remedy.
+    """

@@ -21,7 +21,7 @@ from sterad.methods.base.learner import PREDICTION_BATCH_SIZE, check_shape
 from sterad.streams import Batch
 from sterad.streams.batch import to_unit
 from sterad.threads import cores
-from sterad.validation import BatchSize, MemorySize, Seed, Width, build, checked
+from sterad.validation import BatchSize, MemorySize, Seed, Width, build, check_value
 
 Arrays = npt.ArrayLike | Tensor
 OWNER = "OnlineClassifier"
@@ -61,11 +61,11 @@ class OnlineClassifier:
         """
         self.method = METHODS.resolve(method)
         self.config = build(METHODS[self.method].Config, fields or {})
-        self.memory = checked("memory", memory, MemorySize)
-        self.width = checked("width", width, Width)
-        self.batch_size = checked("batch_size", batch_size, BatchSize)
+        self.memory = check_value("memory", memory, MemorySize)
+        self.width = check_value("width", width, Width)
+        self.batch_size = check_value("batch_size", batch_size, BatchSize)
         self.encoder = None if encoder is None else ENCODERS.resolve(encoder)
-        self.flip, self.seed = checked("flip", flip, bool), checked("seed", seed, Seed)
+        self.flip, self.seed = check_value("flip", flip, bool), check_value("seed", seed, Seed)
         self.execution = Execution.chosen(device=device, precision="float32", compile=False)
         self._labels = LabelIndex()
         self._learner: Learner | None = None
@@ -81,7 +81,7 @@ class OnlineClassifier:
         inputs, labels = self._pairs(x, y)
         learner = self._learner or self._build(inputs.shape[1:])
         check_shape(inputs.shape[1:], learner.problem)
-        indices = torch.from_numpy(self._labels.learn(labels)).split(self.batch_size)
+        indices = torch.from_numpy(self._labels.encode(labels)).split(self.batch_size)
         # Assigned only now, so that a refused call changes nothing.
         self._learner, self._ready = learner, False
         for chunk, index in zip(_chunks(inputs, self.batch_size), indices, strict=True):

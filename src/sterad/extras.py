@@ -1,4 +1,4 @@
-"""Optional libraries: imported where they are used, and asked for in a sentence where missing."""
+"""Optional libraries, imported where they are used."""
 
 import importlib
 from typing import Any
@@ -7,7 +7,7 @@ from sterad.errors import SteradError
 
 
 def require_extra(module: str, extra: str) -> Any:
-    """Return an optional module, or say which extra of the package brings it.
+    """Import an optional module, or raise an error that names the extra to install.
 
     >>> require_extra("json", "ray").dumps([1])
     '[1]'
@@ -16,7 +16,7 @@ def require_extra(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise SteradError(
-            f"{extra} is asked for and its library is not installed ({error}): "
+            f"{extra} needs a library that is not installed ({error}): "
             f"pip install 'sterad[{extra}]'"
         ) from error
 

@@ -1,4 +1,4 @@
-"""Labels as people have them, integers or strings, to the indices that methods learn."""
+"""Mapping from a user's labels (integers or strings) to class indices."""
 
 from collections.abc import Sequence
 
@@ -9,20 +9,20 @@ from sterad.errors import SteradError
 
 
 class LabelIndex:
-    """Gives each new label the next index; never takes one back.
+    """Assigns the next free index to each new label; an assigned index never changes.
 
     >>> index = LabelIndex()
-    >>> index.learn(np.array(["cat", "dog", "cat"])).tolist(), index.known
+    >>> index.encode(np.array(["cat", "dog", "cat"])).tolist(), index.known
     ([0, 1, 0], ['cat', 'dog'])
     """
 
     def __init__(self, known: Sequence[int | str] = ()) -> None:
-        """Start with labels that have their indices already."""
+        """Start with labels whose positions are their indices."""
         self.known: list[int | str] = list(known)
-        self._index = {label: at for at, label in enumerate(self.known)}
+        self._index = {label: position for position, label in enumerate(self.known)}
 
-    def learn(self, labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Return the indices of `labels`, giving new ones to new labels in order of appearance."""
+    def encode(self, labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Return the indices of `labels`; new labels get new indices in order of appearance."""
         plain = self.check(labels)
         for label in dict.fromkeys(plain):
             if label not in self._index:
@@ -31,12 +31,12 @@ class LabelIndex:
         return np.fromiter((self._index[label] for label in plain), np.int64, len(plain))
 
     def check(self, labels: npt.ArrayLike) -> list[int | str]:
-        """Return labels, known or not, as Python's own; refuse another kind than the known ones."""
-        plain = plain_labels(labels)
+        """Return labels as Python integers or strings; raise an error if the type has changed."""
+        plain = to_python_labels(labels)
         if self.known and plain and type(plain[0]) is not type(self.known[0]):
             raise SteradError(
-                f"label {plain[0]!r} is a {type(plain[0]).__name__} and those before were "
-                f"{type(self.known[0]).__name__}, like {self.known[0]!r}: keep to one kind"
+                f"label {plain[0]!r} is a {type(plain[0]).__name__} and earlier labels are "
+                f"{type(self.known[0]).__name__}, like {self.known[0]!r}: use one type"
             )
         return plain
 
@@ -45,24 +45,22 @@ class LabelIndex:
         return np.array(self.known)
 
 
-def plain_labels(labels: npt.ArrayLike) -> list[int | str]:
-    """Return labels as Python's own integers or strings, or say why they are none."""
+def to_python_labels(labels: npt.ArrayLike) -> list[int | str]:
+    """Return labels as Python integers or strings, or raise an error that says what is wrong."""
     try:
         array = np.asarray(labels)
     except ValueError as error:
-        raise SteradError(f"labels are not one flat list ({error}): give one an image") from error
+        raise SteradError(f"labels are not a flat list ({error}): give one per image") from error
     if array.ndim != 1:
-        raise SteradError(f"labels have shape {array.shape}: give one label an image, a flat list")
+        raise SteradError(f"labels have shape {array.shape}: give a flat list, one label per image")
     plain: list[int | str] = array.tolist()
     if array.dtype.kind == "U" and isinstance(labels, list | tuple):
-        # numpy turns [1, "a"] into ["1", "a"] without a word.
-        odd = next((one for one in labels if not isinstance(one, str)), "")
-        if not isinstance(odd, str):
-            raise SteradError(
-                f"label {odd!r} is a {type(odd).__name__} among strings: keep to one kind"
-            )
-    if array.dtype.kind not in "iuUb" and not all(isinstance(one, str) for one in plain):
-        raise SteradError(
-            f"labels are of type {array.dtype}: labels are integers or strings; round or map yours"
-        )
+        # numpy silently converts [1, "a"] to ["1", "a"].
+        for label in labels:
+            if not isinstance(label, str):
+                raise SteradError(
+                    f"label {label!r} is a {type(label).__name__} among strings: use one type"
+                )
+    if array.dtype.kind not in "iuUb" and not all(isinstance(label, str) for label in plain):
+        raise SteradError(f"labels are of type {array.dtype}: give integers or strings")
     return plain

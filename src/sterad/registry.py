@@ -1,36 +1,28 @@
-"""Names to things: methods, datasets, streams, encoders, from the package or from anyone's file."""
+"""Registries: components (methods, datasets, streams, encoders, ...) by name."""
 
 import difflib
-import hashlib
 import importlib.metadata
-import importlib.util
 import inspect
-import sys
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
-from pathlib import Path
-from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from sterad.errors import SteradError
 
 T = TypeVar("T")
-SOURCE = "__sterad_source__"
-"""Attribute of a plugin's module: the bytes of its file when it was loaded."""
 
 
-def canonical(name: str) -> str:
-    """Spell a name the house's way.
+def canonical_name(name: str) -> str:
+    """Return a name in lower case with dashes.
 
-    >>> canonical("ER_ACE")
+    >>> canonical_name("ER_ACE")
     'er-ace'
     """
     return name.strip().lower().replace("_", "-")
 
 
 class Registry(Generic[T]):
-    """A table from names to things of one kind, open to plugins and to entry points.
+    """The components of one kind by name: built in, from plugins, or from entry points.
 
     >>> shapes: Registry[type] = Registry("shape", "sterad.shapes")
     >>> @shapes.register("ball", alias=("sphere",))
@@ -40,193 +32,118 @@ class Registry(Generic[T]):
     """
 
     def __init__(
-        self, kind: str, group: str, flaw: Callable[[Any], str | None] = lambda _: None
+        self, kind: str, group: str, find_problem: Callable[[Any], str | None] = lambda _: None
     ) -> None:
-        """Name the `kind` for messages and the entry-point `group` for installed plugins.
+        """Create an empty registry.
 
-        flaw: says why a thing cannot be registered, in words that follow its name; None if it can.
+        kind: what a component is called in messages; group: the entry-point group of installed
+        plugins; find_problem: returns why a component cannot be registered, or None.
         """
         self.kind = kind
         self.group = group
-        self.flaw = flaw
-        self._things: dict[str, T] = {}
+        self.find_problem = find_problem
+        self._components: dict[str, T] = {}
         self._aliases: dict[str, str] = {}
-        self._discovered = False
+        self._loaded_entry_points = False
 
     def register(self, name: str, alias: tuple[str, ...] = ()) -> Callable[[T], T]:
-        """Return a decorator that enters a thing under `name`; a name is entered once."""
-        main, others = canonical(name), [canonical(other) for other in alias]
+        """Return a decorator that registers a component under `name` and its aliases."""
+        main, aliases = canonical_name(name), [canonical_name(other) for other in alias]
 
-        def enter(thing: T) -> T:
-            if flaw := self.flaw(thing) or _undeclared(thing):
-                raise SteradError(f"the {self.kind} {main!r} of {_origin(thing)} {flaw}")
-            for spelled in (main, *others):
-                known = self._things.get(self._aliases.get(spelled, spelled))
-                if known is not None and _origin(known) != _origin(thing):
+        def add(component: T) -> T:
+            if problem := self.find_problem(component) or _undeclared_fields(component):
+                raise SteradError(
+                    f"the {self.kind} {main!r} of {_qualified_name(component)} {problem}"
+                )
+            for spelling in (main, *aliases):
+                known = self._components.get(self._aliases.get(spelling, spelling))
+                if known is not None and _qualified_name(known) != _qualified_name(component):
                     raise SteradError(
-                        f"the {self.kind} {spelled!r} is already registered by {_origin(known)}: "
-                        f"register {_origin(thing)} under another name"
+                        f"the {self.kind} {spelling!r} is already registered by "
+                        f"{_qualified_name(known)}: register {_qualified_name(component)} under "
+                        "another name"
                     )
-            self._things[main] = thing
-            self._aliases.update(dict.fromkeys(others, main))
-            return thing
+            self._components[main] = component
+            self._aliases.update(dict.fromkeys(aliases, main))
+            return component
 
-        return enter
+        return add
 
     def resolve(self, name: str) -> str:
-        """Return the registered spelling of `name`, or say which names are near it."""
+        """Return the registered spelling of `name`; raise an error with the nearest known name."""
         if not isinstance(name, str):
             raise SteradError(
                 f"the {self.kind} is given as {type(name).__name__}: give a registered name, one "
                 f"of {', '.join(self)}"
             )
-        self._discover()
-        spelled = canonical(name)
-        spelled = self._aliases.get(spelled, spelled)
-        if spelled not in self._things:
-            near = difflib.get_close_matches(spelled, [*self._things, *self._aliases], n=1)
+        self._load_entry_points()
+        spelling = canonical_name(name)
+        spelling = self._aliases.get(spelling, spelling)
+        if spelling not in self._components:
+            near = difflib.get_close_matches(spelling, [*self._components, *self._aliases], n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
+            known = ", ".join(sorted(self._components))
             raise SteradError(
-                f"unknown {self.kind} {name!r}: {hint}known are {', '.join(sorted(self._things))} "
-                "(--plugin FILE adds your own)"
+                f"unknown {self.kind} {name!r}: {hint}known are {known} (--plugin FILE adds yours)"
             )
-        return spelled
+        return spelling
 
     def __contains__(self, name: str) -> bool:
-        self._discover()
-        spelled = canonical(name)
-        return spelled in self._things or spelled in self._aliases
+        self._load_entry_points()
+        spelling = canonical_name(name)
+        return spelling in self._components or spelling in self._aliases
 
     def __getitem__(self, name: str) -> T:
-        return self._things[self.resolve(name)]
+        return self._components[self.resolve(name)]
 
     def __iter__(self) -> Iterator[str]:
-        self._discover()
-        return iter(sorted(self._things))
+        self._load_entry_points()
+        return iter(sorted(self._components))
 
-    def origin(self, name: str) -> str:
-        """Say which module a registered thing comes from."""
-        return _origin(self[name])
+    def qualified_name(self, name: str) -> str:
+        """Return the module and class that are registered under `name`."""
+        return _qualified_name(self[name])
 
-    def _discover(self) -> None:
-        if not self._discovered:
+    def _load_entry_points(self) -> None:
+        if not self._loaded_entry_points:
             for point in importlib.metadata.entry_points(group=self.group):
-                if canonical(point.name) not in self._things:
+                if canonical_name(point.name) not in self._components:
                     self.register(point.name)(self._load(point))
-            self._discovered = True  # only now: what failed to load fails at each look-up
+            # Set only after all have loaded, so that a broken plugin fails at every look-up.
+            self._loaded_entry_points = True
 
     def _load(self, point: importlib.metadata.EntryPoint) -> T:
         try:
-            thing: T = point.load()
+            component: T = point.load()
         except Exception as error:
-            owner = point.dist.name if point.dist else point.value
+            package = point.dist.name if point.dist else point.value
             raise SteradError(
-                f"the {self.kind} {point.name!r} of the installed package {owner!r} fails to load "
-                f"with {type(error).__name__}: {error}; mend or uninstall that package"
+                f"the {self.kind} {point.name!r} of the installed package {package!r} fails to "
+                f"load with {type(error).__name__}: {error}; fix or uninstall that package"
             ) from error
-        return thing
+        return component
 
 
-def _undeclared(thing: Any) -> str | None:
-    """Say which fields a class adds to a dataclass without being one: they would be ignored."""
-    for described in (thing, getattr(thing, "Config", None)):
-        if isinstance(described, type) and is_dataclass(described):
-            names = {one.name for one in fields(described)}
-            hints = inspect.get_annotations(described)
+def _undeclared_fields(component: Any) -> str | None:
+    """Return which fields a subclass of a dataclass adds without the decorator, else None.
+
+    Such fields would be ignored.
+    """
+    for cls in (component, getattr(component, "Config", None)):
+        if isinstance(cls, type) and is_dataclass(cls):
+            names = {field.name for field in fields(cls)}
+            hints = inspect.get_annotations(cls)
             added = [
                 n for n, hint in hints.items() if n not in names and "ClassVar" not in str(hint)
             ]
-            if added and "__dataclass_params__" not in vars(described):
+            if added and "__dataclass_params__" not in vars(cls):
                 return (
-                    f"adds the field {', '.join(added)} in {described.__name__}, which is not a "
+                    f"adds the field {', '.join(added)} in {cls.__name__}, which is not a "
                     "dataclass itself: write @dataclass(frozen=True) above it"
                 )
     return None
 
 
-def _origin(thing: object) -> str:
-    return f"{getattr(thing, '__module__', '?')}.{getattr(thing, '__qualname__', thing)}"
-
-
-def source_digest(thing: object) -> str | None:
-    """Return a hash of the files that define a class outside this package; None for our own.
-
-    A class and those that it extends count, and the user's own modules that their files import, but
-    no installed packages. A class typed into an interpreter has no file and counts by its name.
-    """
-    classes = thing.__mro__ if isinstance(thing, type) else (thing,)
-    foreign = [one for one in classes if _is_foreign(getattr(one, "__module__", ""))]
-    if not foreign:
-        return None
-    texts = [_source(one) for one in foreign]
-    modules = {
-        name: sys.modules[name] for one in foreign if (name := one.__module__) in sys.modules
-    }
-    texts += [Path(file).read_bytes() for file in sorted(_imported_files(modules))]
-    return hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
-
-
-def _is_foreign(module: str) -> bool:
-    package = module.partition(".")[0]
-    return package not in {"sterad", "torch", *sys.stdlib_module_names}
-
-
-def _imported_files(modules: dict[str, ModuleType]) -> set[str]:
-    """Return the files of the user's own modules that some modules use, directly or not."""
-    found: dict[str, str] = {}
-    waiting = list(modules.values())
-    while waiting:
-        for value in list(vars(waiting.pop()).values()):
-            name = value.__name__ if isinstance(value, ModuleType) else None
-            name = name or str(getattr(value, "__module__", ""))
-            module = sys.modules.get(name)
-            file = getattr(module, "__file__", None)
-            known = name in found or name in modules or not _is_foreign(name)
-            if module is not None and file and not known and not _is_installed(file):
-                found[name] = file
-                waiting.append(module)
-    return set(found.values())
-
-
-def _is_installed(file: str) -> bool:
-    parts = Path(file).parts
-    return "site-packages" in parts or "dist-packages" in parts or not file.endswith(".py")
-
-
-def _source(thing: Any) -> bytes:
-    """Return the file of a class as it was when it was loaded, or its name."""
-    loaded = getattr(sys.modules.get(thing.__module__), SOURCE, None)
-    if isinstance(loaded, bytes):
-        return loaded
-    try:
-        return Path(inspect.getfile(thing)).read_bytes()
-    except (OSError, TypeError):
-        return _origin(thing).encode()
-
-
-def load_plugin(path: str | Path) -> None:
-    """Import a user's file, so that what it registers is known by name; again if it has changed."""
-    file = Path(path).resolve()
-    if not file.is_file():
-        raise SteradError(f"the plugin {str(path)!r} is not a file: give the path of a Python file")
-    name = f"sterad_plugin_{file.stem}_{zlib.crc32(str(file).encode()):x}"
-    source = file.read_bytes()
-    if getattr(sys.modules.get(name), SOURCE, None) == source:
-        return
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise SteradError(f"the plugin {str(path)!r} is not Python: its name must end in .py")
-    module = importlib.util.module_from_spec(spec)
-    setattr(module, SOURCE, source)
-    sys.modules[name] = module
-    if str(file.parent) not in sys.path:
-        sys.path.append(str(file.parent))  # a plugin may import files beside it, now or later
-    try:
-        spec.loader.exec_module(module)
-    except BaseException as error:
-        del sys.modules[name]
-        if isinstance(error, SteradError | KeyboardInterrupt):
-            raise
-        raise SteradError(
-            f"the plugin {str(path)!r} fails to import with {type(error).__name__}: {error}"
-        ) from error
+def _qualified_name(component: object) -> str:
+    module = getattr(component, "__module__", "?")
+    return f"{module}.{getattr(component, '__qualname__', component)}"

@@ -1,4 +1,4 @@
-"""`sterad bench`, small."""
+"""`sterad bench` with small settings."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from sterad.cli import main
 
 
 @pytest.mark.slow
-def test_it_prints_ratios_and_writes_every_number(
+def test_ratios_are_printed_and_all_results_are_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "bench.json"
@@ -17,31 +17,33 @@ def test_it_prints_ratios_and_writes_every_number(
     options += ["--seconds", "0"]
     assert main(["bench", *options, "--json", str(file)]) == 0
     out = capsys.readouterr().out
-    for words in ("times its limit", "Stages of agd-fd", "images/s", "images in memory"):
-        assert words in out
-    found = json.loads(file.read_text())
-    (step,) = found["steps"]
-    assert (step["method"], step["learning_images"]) == ("er", 74)
+    for text in ("times the bare network", "Stages of agd-fd", "images/s", "images in memory"):
+        assert text in out
+    results = json.loads(file.read_text())
+    (step,) = results["steps"]
+    assert (step["method"], step["trained_images"]) == ("er", 74)
     assert step["ratio"]["median"] > 0
-    assert {"views", "loss", "memory", "optimizer"} < set(found["stages"])
+    assert {"views", "loss", "memory", "optimizer"} < set(results["stages"])
 
 
-def test_nothing_to_time_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    for words, told in (
+def test_invalid_options_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for argv, message in (
         (["--rounds", "0"], "--rounds 0 is out of range: give an integer from 1 to 10,000"),
         (["--images", "0"], "--images 0 is out of range: give an integer from 1 to 100,000"),
         (["--seconds", "nan"], "--seconds nan is out of range: give a number in [0, 3600]"),
         (["--image-size", "7"], "--image-size 7 is out of range: give an integer from 8 to 512"),
         (["--precision", "int8"], "--precision 'int8' is unknown: choose float32, bfloat16 or "),
     ):
-        assert main(["bench", *words]) == 2
-        assert capsys.readouterr().err.startswith(f"sterad: {told}")
+        assert main(["bench", *argv]) == 2
+        assert capsys.readouterr().err.startswith(f"sterad: {message}")
 
 
-def test_methods_are_named_as_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_methods_are_positional_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "err"]) == 2
     assert "unknown method 'err': did you mean 'er'" in capsys.readouterr().err
     assert main(["bench", "--method", "er"]) == 2
-    assert "unknown option --method: name the method as a word" in capsys.readouterr().err
+    assert (
+        "unknown option --method: give the method as the first argument" in capsys.readouterr().err
+    )
     assert main(["bench", "--help"]) == 0
     assert "usage: sterad bench [METHOD ...] [options]" in capsys.readouterr().out

@@ -21,42 +21,44 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_list_says_size_classes_license_and_source(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_prints_size_classes_license_and_source(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
-    said = capsys.readouterr().out
-    for words in (
+    output = capsys.readouterr().out
+    for text in (
         "cifar100\n",
-        "100 classes, 50,000 training and 10,000 test images of 3x32x32, 169 MB to fetch",
+        "100 classes, 50,000 training and 10,000 test images of 3x32x32, 169 MB to download",
         "license: CC BY-SA 4.0",
         "from https://www.cs.toronto.edu/~kriz/cifar.html",
         "digits\n",
     ):
-        assert words in said
+        assert text in output
 
 
-def test_check_one(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_prints_whether_a_dataset_is_complete(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["check", "mnist", "--root", str(root)]) == 1
     assert "mnist is incomplete: 10 classes, 10 training" in capsys.readouterr().out
     assert main(["check", "KMNIST", "--root", str(root)]) == 1
     assert "sterad data get kmnist" in capsys.readouterr().out
 
 
-def test_check_all(
+def test_check_without_a_name_checks_all_datasets(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STERAD_DATA", str(root))
     assert main(["check"]) == 1
-    said = capsys.readouterr().out
-    assert "cifar10 is not there\n" in said
-    assert "mnist is incomplete" in said
+    output = capsys.readouterr().out
+    assert "cifar10 is not present\n" in output
+    assert "mnist is incomplete" in output
 
 
-def test_get_what_is_there(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_get_keeps_existing_files(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["get", "mnist", "--root", str(root)]) == 0
     assert "mnist already exists" in capsys.readouterr().out
 
 
-def test_refusals(root: Path) -> None:
+def test_invalid_names_and_arguments_are_refused(root: Path) -> None:
     with pytest.raises(SteradError, match="unknown dataset 'mnisty': did you mean 'mnist'"):
         main(["get", "mnisty", "--root", str(root)])
     with pytest.raises(SteradError, match="'folder' has no official files to download"):
@@ -65,15 +67,15 @@ def test_refusals(root: Path) -> None:
         main(["fetch"])
     with pytest.raises(SteradError, match="sterad data get needs a NAME: see `sterad data get --"):
         main(["get"])
-    with pytest.raises(SteradError, match="'b' is one word too many: see `sterad data check --"):
+    with pytest.raises(SteradError, match="unexpected argument 'b': see `sterad data check --"):
         main(["check", "mnist", "b"])
 
 
-def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_shows_the_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert "sterad data get" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["get", "--help"])
-    said = " ".join(capsys.readouterr().out.split())
-    assert "usage: sterad data get NAME [options]" in said
-    assert "a second call continues" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "usage: sterad data get NAME [options]" in output
+    assert "run again to continue" in output

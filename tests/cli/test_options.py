@@ -1,4 +1,4 @@
-"""Words of a command line: sorted, read, refused with a hint; and the help about them."""
+"""Parsing of command lines, hints for unknown options, and help texts."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,13 +7,11 @@ from typing import Any, Literal
 import pytest
 
 from sterad.cli import main
-from sterad.cli.components import Request, request
 from sterad.cli.help import field_docs, metavar, print_help
-from sterad.cli.options import Words, positional, read, sort_words, unknown_option
-from sterad.cli.train import OutputOptions
-from sterad.engine.execution import Execution
+from sterad.cli.options import Arguments, parse_options, positional, split_arguments, unknown_option
+from sterad.cli.train import OutputOptions, parse_train_request
 from sterad.errors import SteradError
-from sterad.experiments.config import RunConfig, RunSettings
+from sterad.experiments.config import RunConfig
 from sterad.validation import ADVANCED, Count, Positive, Seed
 
 HINTS: dict[str, Any] = {
@@ -30,7 +28,7 @@ HINTS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Base:
-    """Has a field."""
+    """Has a positional field."""
 
     file: Path = positional("FILE")
     """What to read."""
@@ -55,12 +53,12 @@ class Options(Base):
     """Which seeds."""
 
 
-def taken(*words: str) -> Words:
-    return sort_words(words, HINTS, lambda name: unknown_option(name, HINTS, "sterad it"))
+def split(*argv: str) -> Arguments:
+    return split_arguments(argv, HINTS, lambda name: unknown_option(name, HINTS, "sterad it"))
 
 
 @pytest.mark.parametrize(
-    ("words", "given", "positionals"),
+    ("argv", "options", "positionals"),
     [
         ([], {}, []),
         (["er", "--seed", "1", "more"], {"seed": ["1"]}, ["er", "more"]),
@@ -83,14 +81,14 @@ def taken(*words: str) -> Words:
         (["--logger", "a", "1"], {"logger": ["a"]}, ["1"]),
     ],
 )
-def test_words_are_sorted(
-    words: list[str], given: dict[str, list[str]], positionals: list[str]
+def test_arguments_are_split_by_option(
+    argv: list[str], options: dict[str, list[str]], positionals: list[str]
 ) -> None:
-    assert taken(*words) == Words(given, positionals)
+    assert split(*argv) == Arguments(options, positionals)
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--sede", "1"], "unknown option --sede: did you mean --seed?"),
         (["-x"], "unknown option -x: see `sterad it --help`"),
@@ -101,14 +99,14 @@ def test_words_are_sorted(
         (["--out", "--seed"], "--out has no value: give a path"),
     ],
 )
-def test_words_that_belong_nowhere(words: list[str], told: str) -> None:
-    with pytest.raises(SteradError) as refused:
-        taken(*words)
-    assert str(refused.value) == told
+def test_unknown_options_and_missing_values_are_refused(words: list[str], message: str) -> None:
+    with pytest.raises(SteradError) as caught:
+        split(*words)
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("learning-rate", "unknown option --learning-rate: use --lr"),
         ("learning_rate", "unknown option --learning_rate: use --lr"),
@@ -118,8 +116,11 @@ def test_words_that_belong_nowhere(words: list[str], told: str) -> None:
             "steps on each batch",
         ),
         ("gpu", "unknown option --gpu: use --device cuda"),
-        ("resume", "unknown option --resume: the same command continues a run that was "),
-        ("model", "unknown option --model: use --encoder for the network; the method is the "),
+        ("resume", "unknown option --resume: the same command continues an interrupted run"),
+        (
+            "model",
+            "unknown option --model: use --encoder for the network; the method is ",
+        ),
         ("width-mult", "unknown option --width-mult: did you mean --width?"),
         ("memory_bach", "unknown option --memory_bach: did you mean --memory-batch?"),
         ("alpha", "unknown option --alpha: it belongs to the method lump, the stream mine"),
@@ -127,26 +128,26 @@ def test_words_that_belong_nowhere(words: list[str], told: str) -> None:
         ("-z", "unknown option -z: see `sterad it --help`"),
     ],
 )
-def test_an_unknown_option_meets_a_hint(name: str, told: str) -> None:
+def test_an_unknown_option_gets_a_hint(name: str, message: str) -> None:
     owners = {"alpha": ["the method lump", "the stream mine"]}
     error = unknown_option(name, ["width", "memory_batch", "lr"], "sterad it", owners)
     assert isinstance(error, SteradError)
-    assert str(error).startswith(told)
-    assert len(str(error)) == len(told) or told.endswith(" ")
+    assert str(error).startswith(message)
+    assert len(str(error)) == len(message) or message.endswith(" ")
 
 
-def test_a_dataclass_is_read_from_words() -> None:
-    made = read(Options, ["a.toml"], "sterad it")
-    assert made == Options(file=Path("a.toml"))
+def test_a_dataclass_is_parsed_from_arguments() -> None:
+    options = parse_options(Options, ["a.toml"], "sterad it")
+    assert options == Options(file=Path("a.toml"))
     words = ["--kind", "grid", "a", "--trials=3", "--no-prune", "b", "--dry-run", "c", "--lr", "1"]
-    assert read(Options, [*words, "--seeds", "4", "5"], "sterad it") == Options(
+    assert parse_options(Options, [*words, "--seeds", "4", "5"], "sterad it") == Options(
         Path("a"), 1.0, ("b", "c"), 3, "grid", False, True, (4, 5)
     )
-    assert read(Options, ["a", "--trials", "none"], "sterad it").trials is None
+    assert parse_options(Options, ["a", "--trials", "none"], "sterad it").trials is None
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ([], "sterad it needs a FILE: see `sterad it --help`"),
         (
@@ -155,23 +156,23 @@ def test_a_dataclass_is_read_from_words() -> None:
         ),
         (
             ["a", "--trials", "few"],
-            "--trials 'few' is not possible: give an integer from 1 to 1,000,000",
+            "--trials 'few' cannot be parsed: give an integer from 1 to 1,000,000",
         ),
         (["a", "--kind", "tpi"], "--kind 'tpi' is unknown: choose grid or tpe"),
-        (["a", "--dry-run=perhaps"], "--dry-run 'perhaps' is not possible: give true or false"),
+        (["a", "--dry-run=perhaps"], "--dry-run 'perhaps' cannot be parsed: give true or false"),
         (["a", "--file", "b"], "unknown option --file: see `sterad it --help`"),
         (["a", "--trails", "b"], "unknown option --trails: did you mean --trials?"),
     ],
 )
-def test_words_that_cannot_be_read(words: list[str], told: str) -> None:
-    with pytest.raises(SteradError) as refused:
-        read(Options, words, "sterad it")
-    assert str(refused.value) == told
+def test_invalid_arguments_are_refused(words: list[str], message: str) -> None:
+    with pytest.raises(SteradError) as caught:
+        parse_options(Options, words, "sterad it")
+    assert str(caught.value) == message
 
 
-def test_one_word_too_many_is_named() -> None:
-    with pytest.raises(SteradError, match=r"^'b' is one word too many: see `sterad it --help`$"):
-        read(OneFile, ["a", "b"], "sterad it")
+def test_an_unexpected_argument_is_refused() -> None:
+    with pytest.raises(SteradError, match=r"^unexpected argument 'b': see `sterad it --help`$"):
+        parse_options(OneFile, ["a", "b"], "sterad it")
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ class OneFile:
 @pytest.mark.parametrize("word", ["-h", "--help", "--help-all"])
 def test_the_help_of_a_dataclass(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        read(Options, ["--trials", "0", word], "sterad it")
+        parse_options(Options, ["--trials", "0", word], "sterad it")
     assert ended.value.code == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "usage: sterad it FILE [OTHER ...] [options]"
@@ -203,7 +204,7 @@ def test_the_help_of_a_dataclass(word: str, capsys: pytest.CaptureFixture[str]) 
     assert lines[12:] == (hidden if word == "--help-all" else ["", "--help-all shows 1 more."])
 
 
-def test_long_names_stand_on_lines_of_their_own(
+def test_long_option_names_have_their_own_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
@@ -213,16 +214,16 @@ def test_long_names_stand_on_lines_of_their_own(
         very_long_name_of_an_option: int = 3
 
     print_help("it", "Says.", {"These": (Wide,)}, {"--one NAME": "word " * 12}, {}, frozenset())
-    said = capsys.readouterr().out
-    assert "\n  --very-long-name-of-an-option INT\n" + " " * 26 + "(default: 3)\n" in said
-    assert max(map(len, said.splitlines())) <= 60
+    output = capsys.readouterr().out
+    assert "\n  --very-long-name-of-an-option INT\n" + " " * 26 + "(default: 3)\n" in output
+    assert max(map(len, output.splitlines())) <= 60
     print_help("it", "Says.", {"These": (Wide,)}, None, {"very_long_name_of_an_option": 4})
     assert "(default: 4)" in capsys.readouterr().out
     print_help("it", "Says.", {"These": (Wide,)}, hidden=frozenset(Wide.__annotations__))
     assert capsys.readouterr().out == "usage: it [options]\n\nSays.\n"
 
 
-def test_docs_of_fields_are_those_below_them() -> None:
+def test_the_docstring_below_a_field_is_its_help() -> None:
     docs = field_docs(Options)
     assert (docs["file"], docs["kind"]) == ("What to read.", "Which.")
     assert "dry_run" not in docs
@@ -240,48 +241,44 @@ def test_docs_of_fields_are_those_below_them() -> None:
         (str, "TEXT"),
     ],
 )
-def test_what_stands_for_a_value(hint: Any, shown: str) -> None:
+def test_placeholders_of_values(hint: Any, shown: str) -> None:
     assert metavar(hint) == shown
 
 
-def asked(*words: str) -> Request:
-    own = {"Run": (RunSettings, OutputOptions), "Execution": (Execution,)}
-    return request(words, "sterad train", "", "method", ("dataset", "stream"), own)
-
-
-def test_a_request_is_what_the_words_ask_for() -> None:
-    made = asked("er", "--dataset=synthetic", "--per-class", "3", "--lr", "1", "--threads", "1")
-    assert dict(made.chosen) == {"method": "er", "dataset": "synthetic", "stream": "clear"}
-    config = made.config()
+def test_components_and_values_are_parsed() -> None:
+    argv = ["er", "--dataset=synthetic", "--per-class", "3", "--lr", "1", "--threads", "1"]
+    request = parse_train_request(argv)
+    assert dict(request.chosen) == {"method": "er", "dataset": "synthetic", "stream": "clear"}
+    config = request.config()
     assert (config.method.name, config.method.fields.lr) == ("er", 1.0)
     assert (config.dataset.name, config.dataset.fields.per_class) == ("synthetic", 3)
-    assert made.take(OutputOptions) == OutputOptions()
-    assert made.execution().threads == 1
-    assert asked().chosen["method"] == "agd-fd"
+    assert request.take(OutputOptions) == OutputOptions()
+    assert request.execution().threads == 1
+    assert parse_train_request([]).chosen["method"] == "agd-fd"
 
 
-def test_values_of_a_file_stand_below_those_of_the_command_line(tmp_path: Path) -> None:
+def test_the_command_line_overrides_the_config_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('method = "er"\nlr = 0.5\nmemory-batch = 7\nmem-size = 9\nout = "there"\n')
-    made = asked("--config", str(file), "--lr", "0.25")
-    config = made.config()
+    request = parse_train_request(["--config", str(file), "--lr", "0.25"])
+    config = request.config()
     assert config.method.name == "er"
     assert (config.method.fields.lr, config.method.fields.memory_batch) == (0.25, 7)
     assert config.settings.memory == 9
-    assert made.take(OutputOptions).out == Path("there")
-    assert asked("scr", "--config", str(file)).chosen["method"] == "scr"
-    for text, told in (
+    assert request.take(OutputOptions).out == Path("there")
+    assert parse_train_request(["scr", "--config", str(file)]).chosen["method"] == "scr"
+    for text, message in (
         ("memory = -1\n", "^memory -1 is out of range: give an integer from 0 to"),
         ('lr = "x"\n', r"^lr 'x' is of type str: give a number in \(0, 1e\+06\]$"),
         ("lrr = 1\n", "unknown field 'lrr' in the config '.*mine.toml': did you mean 'lr'"),
     ):
         file.write_text(text)
-        with pytest.raises(SteradError, match=told):
-            asked("--config", str(file)).config()
+        with pytest.raises(SteradError, match=message):
+            parse_train_request(["--config", str(file)]).config()
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["er", "--learning-rate", "1"], "unknown option --learning-rate: use --lr"),
         (["--num-epochs", "3"], "unknown option --num-epochs: a stream is seen once; "),
@@ -296,18 +293,18 @@ def test_values_of_a_file_stand_below_those_of_the_command_line(tmp_path: Path) 
         (["er", "--lr", "0"], "--lr 0.0 is out of range: give a number in (0, 1e+06]"),
         (["--per-class", "0"], "--per-class 0 is out of range: give an integer from 1 to "),
         (["--memory-format", "a"], "--memory-format 'a' is unknown: choose channels_last or "),
-        (["er", "scr"], "'scr' is one word too many: see `sterad train --help`"),
+        (["er", "scr"], "unexpected argument 'scr': see `sterad train --help`"),
         (["eer"], "unknown method 'eer': did you mean 'er'"),
         (["--dataset", "digitz"], "unknown dataset 'digitz': did you mean 'digits'"),
     ],
 )
-def test_a_request_that_cannot_be_met(words: list[str], told: str) -> None:
-    with pytest.raises(SteradError) as refused:
-        asked(*words)
-    assert str(refused.value).startswith(told)
+def test_invalid_command_lines_are_refused(words: list[str], message: str) -> None:
+    with pytest.raises(SteradError) as caught:
+        parse_train_request(words)
+    assert str(caught.value).startswith(message)
 
 
-def test_help_has_a_group_for_each_component(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_has_a_section_for_each_component(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--help"]) == 0
     short = capsys.readouterr().out
     titles = [line for line in short.splitlines() if line and line[0].isupper()]
@@ -316,9 +313,9 @@ def test_help_has_a_group_for_each_component(capsys: pytest.CaptureFixture[str])
     assert short.startswith("usage: sterad train [METHOD] [options]\n")
     assert main(["train", "--help-all"]) == 0
     long = capsys.readouterr().out
-    for said in (short, long):
+    for text in (short, long):
         for noise in ("None", "{", "MISSING", "Annotated", "<", "Range("):
-            assert noise not in said
+            assert noise not in text
     for advanced in ("--teacher-momentum FLOAT", "--memory-format channels_last|contiguous"):
         assert advanced in long
         assert advanced not in short
@@ -329,15 +326,17 @@ def test_help_has_a_group_for_each_component(capsys: pytest.CaptureFixture[str])
     assert "--help-all" not in long
 
 
-def test_help_is_about_what_was_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_describes_the_chosen_components(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "mine.toml").write_text("alpha = 0.75\nseed = 5\n")
     words = ["lump", "--dataset", "synthetic", "--stream", "blurry", "--help"]
     assert main(["train", *words, "--config", str(tmp_path / "mine.toml")]) == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for group in ("Method: lump", "Dataset: synthetic", "Stream: blurry"):
-        assert f"\n{group}\n" in said
-    assert "(default: 0.75)" in said
-    assert "--variance" not in said
+        assert f"\n{group}\n" in output
+    assert "(default: 0.75)" in output
+    assert "--variance" not in output
 
 
 @pytest.mark.parametrize(
@@ -346,17 +345,15 @@ def test_help_is_about_what_was_chosen(tmp_path: Path, capsys: pytest.CaptureFix
 def test_every_command_has_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     for help_word in ("-h", "--help", "--help-all"):
         assert main([*words, help_word]) == 0
-        said = capsys.readouterr()
-        assert said.out.startswith(f"usage: sterad {' '.join(words)} ")
-        assert "None" not in said.out
-        assert said.err == ""
+        output = capsys.readouterr()
+        assert output.out.startswith(f"usage: sterad {' '.join(words)} ")
+        assert "None" not in output.out
+        assert output.err == ""
 
 
-def test_a_config_file_may_name_tuned_values(tmp_path: Path) -> None:
+def test_a_config_file_can_choose_tuned_values(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('tuned = "digits"\nmemory = 7\n')
-    own = {"Run": (RunSettings, OutputOptions), "Execution": (Execution,)}
-    words = ["er-ace", "--config", str(file)]
-    config = request(words, "sterad train", "", "method", ("dataset", "stream"), own).config()
+    config = parse_train_request(["er-ace", "--config", str(file)]).config()
     assert (config.method.fields.clip, config.settings.memory) == (20.0, 7)
     assert RunConfig.of(method="er-ace").method.fields.clip is None

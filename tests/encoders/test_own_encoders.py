@@ -58,7 +58,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Replay]:
     """Return a function that makes a learner whose encoder ends with a given layer."""
 
     def make(method: str, tail: Callable[[], nn.Module], threads: int = 2, **fields: Any) -> Replay:
-        monkeypatch.setitem(ENCODERS._things, "own", type("Own", (Body,), {"tail": tail}))
+        monkeypatch.setitem(ENCODERS._components, "own", type("Own", (Body,), {"tail": tail}))
         problem = Problem(
             (5,), 4, 20, encoder="own", width=4, execution=Execution(view_threads=threads)
         )
@@ -151,7 +151,7 @@ class OtherConstructor(Encoder):
 def test_invalid_encoders_raise(
     encoder: Any, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(ENCODERS._things, "own", encoder)
+    monkeypatch.setitem(ENCODERS._components, "own", encoder)
     with pytest.raises(SteradError, match=message):
         build_learner(
             METHODS["er"], METHODS["er"].Config(), Problem((5,), 4, 20, encoder="own", width=4)

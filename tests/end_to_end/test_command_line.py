@@ -1,4 +1,4 @@
-"""The commands as a user types them, in processes of their own."""
+"""The commands as a user runs them, each in a process of its own."""
 
 import json
 import subprocess
@@ -14,9 +14,10 @@ SMALL = [
     *("--tasks", "2", "--memory", "10", "--width", "2", "--threads", "1"),
 ]
 SMALL_FD = [*SMALL, "--views", "1", "--projection", "16"]
+LARGE_LIBRARIES = ["torch", "matplotlib", "rich", "optuna", "ray"]
 
 
-PROMISED = (
+RECORD_FIELDS = (
     "config",
     "accuracy_matrix",
     "final_average_accuracy",
@@ -31,26 +32,26 @@ PROMISED = (
 )
 
 
-def sterad(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def run_command(*argv: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "sterad.cli", *words], capture_output=True, text=True, cwd=cwd
+        [sys.executable, "-m", "sterad.cli", *argv], capture_output=True, text=True, cwd=cwd
     )
 
 
-def ok(*words: str, cwd: Path) -> str:
-    done = sterad(*words, cwd=cwd)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def output_of(*argv: str, cwd: Path) -> str:
+    result = run_command(*argv, cwd=cwd)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
-def test_train_writes_the_record_of_the_house_plan_and_a_second_call_prints_it(
+def test_train_writes_a_record_and_a_second_call_prints_it(
     tmp_path: Path,
 ) -> None:
-    said = ok("train", "agd-fd", *SMALL_FD, "--out", "runs", cwd=tmp_path)
+    output = output_of("train", "agd-fd", *SMALL_FD, "--out", "runs", cwd=tmp_path)
     (record_file,) = (tmp_path / "runs").glob("*/record.json")
-    assert str(record_file.relative_to(tmp_path)) in said
+    assert str(record_file.relative_to(tmp_path)) in output
     record = json.loads(record_file.read_text())
-    for name in PROMISED:
+    for name in RECORD_FIELDS:
         assert record[name] is not None, name
     assert {"version", "git_commit", "torch", "machine"} <= record["provenance"].keys()
     assert {"threads", "memory_format", "precision", "compile"} <= record["execution"].keys()
@@ -63,15 +64,15 @@ def test_train_writes_the_record_of_the_house_plan_and_a_second_call_prints_it(
     assert {"progress", "evaluation", "checkpoint", "end"} <= {event["event"] for event in events}
 
     before, started = record_file.read_bytes(), time.monotonic()
-    again = ok("train", "agd-fd", *SMALL_FD, "--out", "runs", cwd=tmp_path)
+    again = output_of("train", "agd-fd", *SMALL_FD, "--out", "runs", cwd=tmp_path)
     assert "finished before" in again
     assert record_file.read_bytes() == before
-    assert time.monotonic() - started < 60  # it prints; it does not learn again
+    assert time.monotonic() - started < 60  # the second call does not train
 
 
-def test_same_seed_same_record_other_seed_other_order(tmp_path: Path) -> None:
+def test_the_seed_determines_the_record(tmp_path: Path) -> None:
     for out, seed in (("one", "0"), ("two", "0"), ("three", "1")):
-        ok("train", "agd-fd", *SMALL_FD, "--seed", seed, "--out", out, cwd=tmp_path)
+        output_of("train", "agd-fd", *SMALL_FD, "--seed", seed, "--out", out, cwd=tmp_path)
     records = [
         json.loads(next((tmp_path / out).glob("*/record.json")).read_text())
         for out in ("one", "two", "three")
@@ -81,14 +82,14 @@ def test_same_seed_same_record_other_seed_other_order(tmp_path: Path) -> None:
     assert records[0]["stream"]["tasks"] != records[2]["stream"]["tasks"]
 
 
-def test_a_users_method_runs_by_plugin_without_an_edit_of_the_package(tmp_path: Path) -> None:
+def test_a_plugin_adds_a_method(tmp_path: Path) -> None:
     plugin = str(ROOT / "examples" / "my_method.py")
     words = ["--plugin", plugin, *SMALL, "--margin", "0.5", "--out", "runs"]
-    assert "final average accuracy" in ok("train", "margin", *words, cwd=tmp_path)
-    assert "margin = 1.0" in ok("list", "margin", "--plugin", plugin, cwd=tmp_path)
+    assert "final average accuracy" in output_of("train", "margin", *words, cwd=tmp_path)
+    assert "margin = 1.0" in output_of("list", "margin", "--plugin", plugin, cwd=tmp_path)
 
 
-def test_study_runs_what_is_missing_and_prints_mean_and_deviation(tmp_path: Path) -> None:
+def test_study_runs_missing_runs_and_prints_mean_and_deviation(tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_text(
         """
         title = "a small grid"
@@ -108,31 +109,31 @@ def test_study_runs_what_is_missing_and_prints_mean_and_deviation(tmp_path: Path
         """
     )
     study = ("study", "grid.toml", "--threads", "1")
-    assert ok(*study, "--dry-run", cwd=tmp_path).count("missing") == 4
-    table = ok(*study, cwd=tmp_path)
+    assert output_of(*study, "--dry-run", cwd=tmp_path).count("missing") == 4
+    table = output_of(*study, cwd=tmp_path)
     assert "±" in table
     assert "agd-fd" in table
     assert "n=2" in table
-    assert ok(*study, "--dry-run", cwd=tmp_path).count("done") == 4
+    assert output_of(*study, "--dry-run", cwd=tmp_path).count("done") == 4
     times = {f: f.stat().st_mtime_ns for f in (tmp_path / "runs").glob("*/record.json")}
-    assert ok(*study, cwd=tmp_path) == table
+    assert output_of(*study, cwd=tmp_path) == table
     assert times == {f: f.stat().st_mtime_ns for f in (tmp_path / "runs").glob("*/record.json")}
 
-    told = ok("report", "runs", cwd=tmp_path)
-    assert "Final average accuracy (%)" in told
-    page = Path(told.splitlines()[-1])
-    assert ok("report", "runs", "--quiet", cwd=tmp_path).strip() == str(page)
+    report = output_of("report", "runs", cwd=tmp_path)
+    assert "Final average accuracy (%)" in report
+    page = Path(report.splitlines()[-1])
+    assert output_of("report", "runs", "--quiet", cwd=tmp_path).strip() == str(page)
     text = (tmp_path / page).read_text()
     assert text.count("<svg") >= 6
     assert "src=" not in text.replace('src="data:', "")
 
 
-def test_options_from_a_file_stand_below_the_command_line(tmp_path: Path) -> None:
+def test_the_command_line_overrides_a_config_file(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(
         'dataset = "synthetic"\nper_class = 6\nmemory = 7\nviews = 0'
     )
     words = ["--config", "mine.toml", "--memory", "9", "--width", "2", "--threads", "1"]
-    ok("train", "vmf-fd", *words, "--out", "runs", cwd=tmp_path)
+    output_of("train", "vmf-fd", *words, "--out", "runs", cwd=tmp_path)
     config = json.loads(next((tmp_path / "runs").glob("*/config.json")).read_text())["config"]
     assert (config["memory"], config["method"]["views"]) == (9, 0)
     assert config["dataset"]["per_class"] == 6
@@ -146,45 +147,44 @@ def test_options_from_a_file_stand_below_the_command_line(tmp_path: Path) -> Non
         pytest.param("--mem_size", marks=pytest.mark.slow),
     ],
 )
-def test_the_fields_aliases_are_understood(alias: str, tmp_path: Path) -> None:
-    ok("train", "agd_fd", *SMALL_FD, alias, "6", "--out", "runs", cwd=tmp_path)
+def test_aliases_of_options_are_accepted(alias: str, tmp_path: Path) -> None:
+    output_of("train", "agd_fd", *SMALL_FD, alias, "6", "--out", "runs", cwd=tmp_path)
     config = json.loads(next((tmp_path / "runs").glob("*/config.json")).read_text())["config"]
     assert config["memory"] == 6
 
 
 @pytest.mark.parametrize("command", ["import sterad", "import sterad.report.write"])
-def test_imports_are_light(command: str) -> None:
-    code = f"import sys; {command}; print(sorted(set(sys.modules) & set({HEAVY!r})))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+def test_importing_sterad_does_not_import_large_libraries(command: str) -> None:
+    code = f"import sys; {command}; print(sorted(set(sys.modules) & set({LARGE_LIBRARIES!r})))"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
 
 
-HEAVY = ["torch", "matplotlib", "rich", "optuna", "ray"]
-
-
-def test_help_answers_without_torch(tmp_path: Path) -> None:
+def test_help_does_not_import_torch(tmp_path: Path) -> None:
     code = (
         "import sys; from sterad.cli import main; main(['--help']); "
         "sys.exit('torch' in sys.modules or 'tyro' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-    assert "study" in ok("--help", cwd=tmp_path)
-    assert "--variance" in ok("train", "agd-fd", "--help", cwd=tmp_path)
+    assert "study" in output_of("--help", cwd=tmp_path)
+    assert "--variance" in output_of("train", "agd-fd", "--help", cwd=tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("example", "said"),
+    ("example", "expected"),
     [("own_arrays.py", "classes seen"), ("offline_training.py", "epoch 5: 9")],
 )
-def test_the_scripts_of_the_examples_run(example: str, said: str, tmp_path: Path) -> None:
+def test_example_scripts_run(example: str, expected: str, tmp_path: Path) -> None:
     script = str(ROOT / "examples" / example)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert said in done.stdout
+    result = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert expected in result.stdout
 
 
-def test_the_dataset_of_the_examples_runs(tmp_path: Path) -> None:
+def test_the_example_dataset_can_be_used(tmp_path: Path) -> None:
     plugin = str(ROOT / "examples" / "my_dataset.py")
     words = ["--plugin", plugin, "--dataset", "stripes", "--per-class", "10", "--views", "1"]
-    place = ["--width", "2", "--threads", "1", "--out", "runs"]
-    assert "final average accuracy" in ok("train", "vmf-fd", *words, *place, cwd=tmp_path)
+    options = ["--width", "2", "--threads", "1", "--out", "runs"]
+    assert "final average accuracy" in output_of("train", "vmf-fd", *words, *options, cwd=tmp_path)

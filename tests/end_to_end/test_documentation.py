@@ -1,4 +1,4 @@
-"""Every command and code block of the README and the docs runs, small where it takes long."""
+"""Every command and code block of the README and the docs runs, with small settings."""
 
 import re
 import runpy
@@ -12,10 +12,7 @@ import numpy as np
 import pytest
 
 from sterad.cli import main
-from sterad.cli.components import request
-from sterad.cli.train import OutputOptions
-from sterad.engine.execution import Execution
-from sterad.experiments.config import RunSettings
+from sterad.cli.train import parse_train_request
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -31,7 +28,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 RUN = "--per-class 6 --test-per-class 2 --memory 10 --width 2 --threads 1"
 FIXED = f"{RUN} --views 1 --projection 16"
 BENCH = "er --image-size 8 --rounds 1 --seconds 0 --images 10"
-SMALL = {
+SMALL_VARIANTS = {
     "make demo": "make --dry-run demo",
     "make test": "make --dry-run test",
     "sterad train agd-fd": f"sterad train agd-fd {FIXED}",
@@ -73,7 +70,7 @@ SMALL = {
     },
 }
 """Small variants of commands that take long or need data or a cluster; + appends to the command."""
-LONG = {"sterad bench", "sterad bench --full", "sterad bench --precision float32"}
+SLOW_COMMANDS = {"sterad bench", "sterad bench --full", "sterad bench --precision float32"}
 STUDY = """
 [fixed]
 dataset = "synthetic"
@@ -88,26 +85,26 @@ method = ["finetune", "er"]
 
 
 def commands() -> list[str]:
-    """Return all commands of the pages, each once, in their order."""
+    """Return all commands of the pages, each once."""
     found = [line.strip() for page in PAGES for line in COMMAND.findall(page.read_text())]
     return list(dict.fromkeys(found))
 
 
 def blocks() -> list[tuple[str, str]]:
-    """Return all blocks of Python of the pages with a name each."""
+    """Return the name and text of all Python blocks of the pages."""
     found = []
     for page in PAGES:
-        for at, (kind, text) in enumerate(BLOCK.findall(page.read_text())):
+        for i, (kind, text) in enumerate(BLOCK.findall(page.read_text())):
             if kind == "python":
-                found.append((f"{page.name}-{at}", text))
+                found.append((f"{page.name}-{i}", text))
             else:
                 assert kind in ("bibtex", "sh"), f"{page.name} has a block of {kind}: test it"
     return found
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in a folder that looks like a checkout, with small data of every layout asked for."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a copy of the checkout with small data files."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in ("Makefile", "pyproject.toml", "requirements", "studies", "examples", "benchmarks"):
@@ -129,29 +126,30 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def ran(words: list[str], place: Path) -> int:
-    """Run a command; those of sterad in this process, which has torch already."""
+def exit_code_of(words: list[str], folder: Path) -> int:
+    """Run a command; those of sterad run in this process, which has imported torch."""
     if words[0] == "sterad":
         return main(words[1:])
     program = sys.executable if words[0] == "python" else words[0]
-    return subprocess.run([program, *words[1:]], cwd=place, capture_output=True).returncode
+    return subprocess.run([program, *words[1:]], cwd=folder, capture_output=True).returncode
 
 
 @pytest.mark.parametrize(
-    "line", [pytest.param(c, marks=pytest.mark.slow) if c in LONG else c for c in commands()]
+    "line",
+    [pytest.param(c, marks=pytest.mark.slow) if c in SLOW_COMMANDS else c for c in commands()],
 )
-def test_a_command_runs(line: str, place: Path, mnist: Path) -> None:
-    small = SMALL.get(line, line)
+def test_every_command_runs(line: str, folder: Path, mnist: Path) -> None:
+    small = SMALL_VARIANTS.get(line, line)
     small = f"{line} {small[2:]}" if small.startswith("+ ") else small
-    if "runs" in shlex.split(small) and not (place / "runs").exists():
-        assert main(["train", "finetune", *shlex.split(RUN)]) == 0, "what `report runs` is about"
-    assert ran(shlex.split(small.replace("DATA", str(mnist))), place) == 0, small
+    if "runs" in shlex.split(small) and not (folder / "runs").exists():
+        assert main(["train", "finetune", *shlex.split(RUN)]) == 0, "`report runs` needs a run"
+    assert exit_code_of(shlex.split(small.replace("DATA", str(mnist))), folder) == 0, small
 
 
 @pytest.fixture
-def mnist(place: Path) -> Path:
-    """Return a root with a few images in the layout of MNIST, for the commands about data."""
-    root = place / "official"
+def mnist(folder: Path) -> Path:
+    """Return a data folder with a few images in the layout of MNIST."""
+    root = folder / "official"
     (root / "mnist").mkdir(parents=True)
     for split in ("train", "t10k"):
         header = b"\0\0\x08\x03" + b"".join(n.to_bytes(4, "big") for n in (10, 28, 28))
@@ -162,14 +160,14 @@ def mnist(place: Path) -> Path:
 
 
 @pytest.mark.parametrize(("name", "text"), blocks(), ids=[name for name, _ in blocks()])
-def test_a_block_of_python_runs(name: str, text: str, place: Path) -> None:
-    file = place / "block.py"
+def test_every_python_block_runs(name: str, text: str, folder: Path) -> None:
+    file = folder / "block.py"
     file.write_text(text)
     runpy.run_path(str(file))
 
 
-def test_the_commands_of_long_lists_are_understood(place: Path) -> None:
-    """Those of verdicts.md are loops over seeds of the paper's runs, hours each: they are read."""
+def test_the_commands_of_shell_blocks_are_parsed(folder: Path) -> None:
+    """The runs of the paper take hours each, so their commands are only parsed."""
     blocks = [
         text for page in PAGES for kind, text in BLOCK.findall(page.read_text()) if kind == "sh"
     ]
@@ -178,20 +176,19 @@ def test_the_commands_of_long_lists_are_understood(place: Path) -> None:
         line.partition("sterad ")[2].replace("$seed", "0") for line in lines if "sterad " in line
     ]
     assert len(found) > 200
-    own = {"Run": (RunSettings, OutputOptions), "Execution": (Execution,)}
     for command, *words in map(shlex.split, found):
         if command == "train":
-            request(words, "sterad train", "", "method", ("dataset", "stream"), own).config()
+            parse_train_request(words).config()
         else:
             assert (command, words[0][-5:]) == ("study", ".toml")
-            assert (place / words[0]).exists()
+            assert (folder / words[0]).exists()
 
 
-def test_no_small_variant_is_left_of_a_command_that_is_gone() -> None:
-    assert set(SMALL) | LONG <= set(commands())
+def test_every_small_variant_has_its_command_in_the_pages() -> None:
+    assert set(SMALL_VARIANTS) | SLOW_COMMANDS <= set(commands())
 
 
-def test_extras_and_files_that_the_pages_name_exist() -> None:
+def test_extras_files_and_make_targets_of_the_pages_exist() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = set(project["optional-dependencies"])
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

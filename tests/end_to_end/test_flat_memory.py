@@ -1,4 +1,4 @@
-"""100,000 images through a small encoder: neither memory nor work grows with the stream."""
+"""Neither memory nor the work per step grows over a stream of 100,000 images."""
 
 import gc
 import os
@@ -16,8 +16,8 @@ from sterad.experiments.session import Session
 MIB = 2**20
 
 
-class Counted(TorchDispatchMode):
-    """Counts the operations that torch carries out."""
+class OperationCounter(TorchDispatchMode):
+    """Counts the operations of torch."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -36,23 +36,23 @@ def resident_bytes() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def follow(session: Session, stop: int) -> None:
+def train_until(session: Session, stop: int) -> None:
     while session.step < stop:
         session.learn(session.stream.batch(session.step))
 
 
 def operations_of_a_step(session: Session) -> int:
-    counted = Counted()
-    with counted:
-        follow(session, session.step + 1)
-    return counted.operations
+    counter = OperationCounter()
+    with counter:
+        train_until(session, session.step + 1)
+    return counter.operations
 
 
 @pytest.mark.skipif(
     not Path("/proc/self/statm").exists(), reason="resident size is read from /proc"
 )
 @pytest.mark.parametrize("method", ["agd-fd", "finetune"])
-def test_memory_and_work_are_flat_over_100_000_images(method: str) -> None:
+def test_memory_and_work_are_constant_over_100_000_images(method: str) -> None:
     fields: dict[str, Any] = {"views": 1, "projection": 16} if method == "agd-fd" else {}
     config = RunConfig.of(
         method=method,
@@ -71,10 +71,10 @@ def test_memory_and_work_are_flat_over_100_000_images(method: str) -> None:
     execution.apply()
     session = prepare(config, execution)
     assert session.stream.samples == 100_000
-    follow(session, 500)
+    train_until(session, 500)
     early, early_work = resident_bytes(), operations_of_a_step(session)
-    follow(session, len(session.stream) - 1)
+    train_until(session, len(session.stream) - 1)
     grown = resident_bytes() - early
     assert grown < 4 * MIB, f"resident memory grew by {grown / MIB:.1f} MiB over the stream"
-    # A step in which the memory takes none of the images has a few operations less.
+    # A step in which the memory stores no image has a few operations less.
     assert operations_of_a_step(session) <= early_work

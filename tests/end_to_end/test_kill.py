@@ -1,4 +1,4 @@
-"""Real processes, killed with SIGKILL at random moments, end where an undisturbed one ends."""
+"""Processes killed with SIGKILL at random times and resumed end with the same results."""
 
 import random
 import signal
@@ -25,12 +25,12 @@ VALUES = {
     "memory_batch": 8,
     "width": 2,
 }
-# A tenth of a second is many steps and checkpoints of this small run.
-LONGEST_WAIT = 0.25
+MAX_WAIT_S = 0.25
+"""Enough for many steps and checkpoints of this small run."""
 
 
 def values_of(method: str, stream: str, teacher: str) -> dict[str, object]:
-    """Return a small run; every state there is takes part in it."""
+    """Return the values of a small run that uses all kinds of state."""
     values = dict(VALUES) if stream != "domain" else {k: VALUES[k] for k in VALUES if k != "tasks"}
     if METHODS[method].predicts_immediately:
         values |= {"test_then_train": True}
@@ -42,7 +42,7 @@ def config_of(method: str, stream: str, teacher: str = "none") -> RunConfig:
 
 
 def start(config: RunConfig, out: Path) -> subprocess.Popen[bytes]:
-    """Start the command line as a user would, with a checkpoint after each step."""
+    """Start `sterad train` with a checkpoint after each step."""
     method = config.method
     values = values_of(method.name, config.stream.name, method.fields.teacher)
     flat = [
@@ -58,7 +58,7 @@ def start(config: RunConfig, out: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def wait_until_learning(process: subprocess.Popen[bytes], place: RunDirectory, size: int) -> None:
+def wait_for_event(process: subprocess.Popen[bytes], place: RunDirectory, size: int) -> None:
     """Wait for the process to write an event beyond the first `size` bytes, or to end."""
     while process.poll() is None:
         if place.events.exists() and place.events.stat().st_size > size:
@@ -82,15 +82,15 @@ def finish(config: RunConfig, out: Path) -> RunRecord:
     return record
 
 
-def killed_and_resumed(config: RunConfig, out: Path, kills: int, seed: int) -> RunRecord:
+def run_with_kills(config: RunConfig, out: Path, kills: int, seed: int) -> RunRecord:
     rng, place, done = random.Random(seed), RunDirectory(out, config.id), 0
     for _ in range(20 * kills):
         if done == kills:
             break
         size = place.events.stat().st_size if place.events.exists() else 0
         process = start(config, out)
-        wait_until_learning(process, place, size)
-        time.sleep(rng.uniform(0, LONGEST_WAIT))
+        wait_for_event(process, place, size)
+        time.sleep(rng.uniform(0, MAX_WAIT_S))
         if place.record.exists():
             process.communicate()
             pytest.fail(f"the run ended after {done} of {kills} kills: make it longer")
@@ -99,29 +99,31 @@ def killed_and_resumed(config: RunConfig, out: Path, kills: int, seed: int) -> R
     return finish(config, out)
 
 
-def undisturbed(config: RunConfig, out: Path) -> RunRecord:
+def run_uninterrupted(config: RunConfig, out: Path) -> RunRecord:
     return run(config, out, Execution(threads=1), checkpoint_every=1000)
 
 
-def check(method: str, stream: str, kills: int, tmp_path: Path, teacher: str = "none") -> None:
+def check_resumption(
+    method: str, stream: str, kills: int, tmp_path: Path, teacher: str = "none"
+) -> None:
     config = config_of(method, stream, teacher)
-    expected = undisturbed(config, tmp_path / "undisturbed")
-    resumed = killed_and_resumed(config, tmp_path / "killed", kills, seed=len(method + stream))
+    expected = run_uninterrupted(config, tmp_path / "uninterrupted")
+    resumed = run_with_kills(config, tmp_path / "killed", kills, seed=len(method + stream))
     assert resumed.metrics() == expected.metrics()
     assert resumed.execution == expected.execution
 
 
 @pytest.mark.parametrize(("method", "stream", "kills"), [("agd-fd", "blurry", 3)])
-def test_killed_at_random_moments(method: str, stream: str, kills: int, tmp_path: Path) -> None:
-    check(method, stream, kills, tmp_path)
+def test_kills_at_random_times(method: str, stream: str, kills: int, tmp_path: Path) -> None:
+    check_resumption(method, stream, kills, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["agd-fd", "er"])
-def test_killed_on_images_as_large_as_real_ones(
+def test_kills_with_images_of_32_pixels(
     method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Here channels come last, and a processor with units for bfloat16 uses them."""
+    """At this size the memory format is channels-last, and bfloat16 is used if the CPU has it."""
     for name, value in {
         "image_size": 32,
         "width": 16,
@@ -129,32 +131,32 @@ def test_killed_on_images_as_large_as_real_ones(
         "test_per_class": 5,
     }.items():
         monkeypatch.setitem(VALUES, name, value)
-    check(method, "clear", 2, tmp_path)
+    check_resumption(method, "clear", 2, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stream", ["clear", "blurry"])
 @pytest.mark.parametrize("method", list(METHODS))
-def test_killed_on_every_method(method: str, stream: str, tmp_path: Path) -> None:
-    check(method, stream, 1, tmp_path)
+def test_kills_with_every_method(method: str, stream: str, tmp_path: Path) -> None:
+    check_resumption(method, stream, 1, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["agd-fd", "er", "scr", "ocm"])
-def test_killed_beside_a_teacher(method: str, tmp_path: Path) -> None:
-    check(method, "blurry", 1, tmp_path, teacher="ema")
+def test_kills_with_a_teacher(method: str, tmp_path: Path) -> None:
+    check_resumption(method, "blurry", 1, tmp_path, teacher="ema")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "stream", ["iid", "linear", "i-blurry", "si-blurry", "domain", "long-tail"]
 )
-def test_killed_on_every_stream(stream: str, tmp_path: Path) -> None:
-    check("agd-fd", stream, 1, tmp_path)
+def test_kills_with_every_stream(stream: str, tmp_path: Path) -> None:
+    check_resumption("agd-fd", stream, 1, tmp_path)
 
 
 @pytest.mark.slow
-def test_killed_in_the_middle_of_writing_a_checkpoint(tmp_path: Path) -> None:
+def test_kills_while_a_checkpoint_is_written(tmp_path: Path) -> None:
     config, caught = config_of("vmf-fd", "clear"), 0
     place = RunDirectory(tmp_path / "killed", config.id)
     for _ in range(30):
@@ -165,7 +167,7 @@ def test_killed_in_the_middle_of_writing_a_checkpoint(tmp_path: Path) -> None:
         caught += bool(list(place.path.glob(".checkpoint.pt.*.tmp")))
         if caught == 2 or place.record.exists():
             break
-    assert caught == 2, "no kill fell into a write: the test has lost its point"
+    assert caught == 2, "no kill happened during a write: the test proves nothing"
     resumed = finish(config, tmp_path / "killed")
-    assert resumed.metrics() == undisturbed(config, tmp_path / "undisturbed").metrics()
-    assert not list(place.path.glob(".*.tmp")), "leftovers of killed writers are cleaned up"
+    assert resumed.metrics() == run_uninterrupted(config, tmp_path / "uninterrupted").metrics()
+    assert not list(place.path.glob(".*.tmp")), "temporary files of killed processes are removed"

@@ -1,4 +1,4 @@
-"""A study that is told to end, or is killed, leaves no process behind, and is continued."""
+"""A study that is interrupted or killed leaves no process behind and can be continued."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from sterad.results.run_directory import RunDirectory
 
 STUDY = """
 [fixed]
-method = "dozes"
+method = "pausing"
 dataset = "synthetic"
 classes = 4
 per_class = 8
@@ -30,37 +30,35 @@ anytime = 2
 [axes]
 seed = [0, 1]
 """
-DOZES = """
+PAUSING_METHOD = """
 import time
 from collections.abc import Callable
 from pathlib import Path
 from sterad.methods import METHODS
 from sterad.methods.er import ER
 
-@METHODS.register("dozes")
-class Dozes(ER):
-    "Falls asleep in its second task, for as long as there is a file that says so."
+@METHODS.register("pausing")
+class Pausing(ER):
+    "Pauses in its second task while a folder exists."
 
     def observe(self, batch):
         loss = super().observe(batch)
-        while len(self.seen) > 2 and Path({asleep!r}).exists():
-            Path({asleep!r}, str(self.problem.seed)).touch()
+        while len(self.seen) > 2 and Path({pause!r}).exists():
+            Path({pause!r}, str(self.problem.seed)).touch()
             time.sleep(0.1)
         return loss
 """
-LONG = 300
-"""Seconds that a busy machine may take for anything here."""
-
-
+TIMEOUT_S = 300
+"""Enough for each part of the test on a busy machine."""
 LOCAL: tuple[str, ...] = ("--launcher", "local")
 RAY: tuple[str, ...] = ("--launcher", "ray", "--shared")
 
 
-def study(folder: Path, launcher: tuple[str, ...]) -> subprocess.Popen[str]:
-    """Start a study of two runs, in a group of processes of its own as a shell does."""
-    # A shell lets jobs in its background ignore Ctrl-C, and their children with them.
+def start_study(folder: Path, launcher: tuple[str, ...]) -> subprocess.Popen[str]:
+    """Start a study of two runs in its own process group, as a shell does."""
+    # Background jobs of a shell ignore SIGINT, and so would their children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    words = ["study", "dozes.toml", "--plugin", "dozes.py", "--threads", "1", "--workers", "2"]
+    words = ["study", "pausing.toml", "--plugin", "pausing.py", "--threads", "1", "--workers", "2"]
     return subprocess.Popen(
         [sys.executable, "-m", "sterad.cli", *words, *launcher],
         cwd=folder,
@@ -72,13 +70,13 @@ def study(folder: Path, launcher: tuple[str, ...]) -> subprocess.Popen[str]:
 
 
 def wait_for(what: str, found: Callable[[], bool]) -> None:
-    until = time.monotonic() + LONG
+    until = time.monotonic() + TIMEOUT_S
     while not found():
         assert time.monotonic() < until, f"{what} took too long"
         time.sleep(0.05)
 
 
-def free(place: RunDirectory) -> bool:
+def is_unlocked(place: RunDirectory) -> bool:
     try:
         with place.locked():
             return True
@@ -87,7 +85,7 @@ def free(place: RunDirectory) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("number", "whom", "launcher"),
+    ("number", "send_signal", "launcher"),
     [
         (signal.SIGTERM, os.kill, LOCAL),
         pytest.param(signal.SIGINT, os.killpg, LOCAL, marks=pytest.mark.slow),
@@ -96,36 +94,36 @@ def free(place: RunDirectory) -> bool:
         pytest.param(signal.SIGTERM, os.kill, RAY, marks=pytest.mark.slow),
     ],
 )
-def test_the_workers_end_with_the_study(
+def test_workers_end_with_the_study(
     number: signal.Signals,
-    whom: Callable[[int, int], None],
+    send_signal: Callable[[int, int], None],
     launcher: tuple[str, ...],
     tmp_path: Path,
 ) -> None:
-    asleep = tmp_path / "asleep"
-    asleep.mkdir()
-    (tmp_path / "dozes.toml").write_text(STUDY)
-    (tmp_path / "dozes.py").write_text(DOZES.format(asleep=str(asleep)))
-    with study(tmp_path, launcher) as first:
-        wait_for("to fall asleep", lambda: len(list(asleep.iterdir())) == 2)
-        whom(first.pid, number)
-        _, said = first.communicate(timeout=LONG)
+    pause = tmp_path / "pause"
+    pause.mkdir()
+    (tmp_path / "pausing.toml").write_text(STUDY)
+    (tmp_path / "pausing.py").write_text(PAUSING_METHOD.format(pause=str(pause)))
+    with start_study(tmp_path, launcher) as first:
+        wait_for("the pause", lambda: len(list(pause.iterdir())) == 2)
+        send_signal(first.pid, number)
+        _, errors = first.communicate(timeout=TIMEOUT_S)
     places = [RunDirectory(file.parent, file.name) for file in (tmp_path / "runs").iterdir()]
     assert len(places) == 2
     if number is signal.SIGKILL:
         assert first.returncode == -number
-        wait_for("the end of the workers", lambda: all(map(free, places)))
+        wait_for("the end of the workers", lambda: all(map(is_unlocked, places)))
     else:
         assert first.returncode == 128 + number
-        assert said.splitlines()[-1].startswith(f"sterad: interrupted by {number.name}; what is")
-        assert "Traceback" not in said
-        assert all(map(free, places)), "nobody is at work any more"
+        assert errors.splitlines()[-1].startswith(f"sterad: interrupted by {number.name}; finished")
+        assert "Traceback" not in errors
+        assert all(map(is_unlocked, places)), "all workers have ended"
     assert all(place.checkpoint.exists() for place in places)
     assert not [file for place in places for file in place.path.glob("traceback.txt")]
-    shutil.rmtree(asleep)
-    with study(tmp_path, LOCAL) as second:
-        _, said = second.communicate(timeout=LONG)
-    assert second.returncode == 0, said
+    shutil.rmtree(pause)
+    with start_study(tmp_path, LOCAL) as second:
+        _, errors = second.communicate(timeout=TIMEOUT_S)
+    assert second.returncode == 0, errors
     for place in places:
         kinds = [json.loads(line)["event"] for line in place.events.read_text().splitlines()]
         assert kinds[0] == "start"

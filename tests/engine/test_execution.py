@@ -13,7 +13,7 @@ from sterad.engine.execution import (
     has_compiler,
 )
 from sterad.errors import SteradError
-from sterad.threads import cores, quota_of, usual_threads
+from sterad.threads import cgroup_quota, cores, default_threads
 from sterad.torch_private import has_bfloat16_units
 
 
@@ -168,12 +168,12 @@ def test_unknown_names_are_told_with_the_known() -> None:
     ],
 )
 @pytest.mark.usefixtures("_four_cores")
-def test_the_usual_threads_are_those_of_the_environment_or_the_cores(
+def test_the_default_threads_are_those_of_the_environment_or_the_cores(
     monkeypatch: pytest.MonkeyPatch, said: str, threads: int
 ) -> None:
-    assert usual_threads() == 4
+    assert default_threads() == 4
     monkeypatch.setenv("OMP_NUM_THREADS", said)
-    assert usual_threads() == threads
+    assert default_threads() == threads
     assert Execution().settled((3, 32, 32), 64).threads == threads
     assert Execution(threads=4).settled((3, 32, 32), 64).threads == 4
 
@@ -181,7 +181,7 @@ def test_the_usual_threads_are_those_of_the_environment_or_the_cores(
 def test_cores_are_those_that_affinity_and_quota_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)))
     for quota, count in ((math.inf, 6), (9.0, 6), (1.5, 2), (3.0, 3), (0.1, 1)):
-        monkeypatch.setattr("sterad.threads.quota_of", lambda *_, q=quota: q)
+        monkeypatch.setattr("sterad.threads.cgroup_quota", lambda *_, q=quota: q)
         assert cores() == count
 
 
@@ -217,7 +217,7 @@ def written(folder: Path, files: dict[str, str]) -> Path:
 def test_quotas_of_the_second_version_of_cgroups(
     tmp_path: Path, files: dict[str, str], quota: float
 ) -> None:
-    assert quota_of(written(tmp_path, files), "0::/a/b\n") == quota
+    assert cgroup_quota(written(tmp_path, files), "0::/a/b\n") == quota
 
 
 @pytest.mark.parametrize(
@@ -236,13 +236,13 @@ def test_quotas_of_the_first_version_of_cgroups(
     tmp_path: Path, files: dict[str, str], quota: float
 ) -> None:
     member = "7:memory:/a\n4:cpu,cpuacct:/a\n3:cpuset:/a\n"
-    assert quota_of(written(tmp_path, files), member) == quota
+    assert cgroup_quota(written(tmp_path, files), member) == quota
 
 
 def test_a_process_in_no_cgroup_has_no_quota(tmp_path: Path) -> None:
-    assert quota_of(written(tmp_path, {"cpu.max": "1 1"}), "") == math.inf
-    assert quota_of(tmp_path, "7:memory:/\n") == math.inf
-    assert quota_of(tmp_path, "0::/\n") == 1
+    assert cgroup_quota(written(tmp_path, {"cpu.max": "1 1"}), "") == math.inf
+    assert cgroup_quota(tmp_path, "7:memory:/\n") == math.inf
+    assert cgroup_quota(tmp_path, "0::/\n") == 1
 
 
 @pytest.mark.usefixtures("_threads")

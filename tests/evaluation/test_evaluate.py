@@ -64,7 +64,9 @@ def test_sphere_points_have_unit_length_and_seen_classes() -> None:
     assert classes[0] in stream.tasks[0]
     assert classes[-1] in stream.tasks[-1]
     method = METHODS["agd-fd"]
-    learner = build_learner(method, method.Config(), Problem(data.input_shape, 6, memory=10, width=2))
+    learner = build_learner(
+        method, method.Config(), Problem(data.input_shape, 6, memory=10, width=2)
+    )
     assert sphere_points(learner, stream, classes) is None
     learner.observe(stream.batch(0))
     found = sphere_points(learner, stream, classes)

@@ -202,10 +202,10 @@ def test_wrong_values_are_named(values: dict[str, Any], told: str) -> None:
 @pytest.fixture
 def registered() -> Iterator[Any]:
     """Register datasets for one test alone."""
-    before = dict(DATASETS._things)
+    before = dict(DATASETS._components)
     yield DATASETS.register
-    DATASETS._things.clear()
-    DATASETS._things.update(before)
+    DATASETS._components.clear()
+    DATASETS._components.update(before)
 
 
 @dataclass(frozen=True)

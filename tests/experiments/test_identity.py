@@ -18,7 +18,7 @@ from sterad.errors import SteradError
 from sterad.experiments.config import earlier_versions
 from sterad.experiments.run import run
 from sterad.methods import METHODS
-from sterad.registry import load_plugin
+from sterad.plugins import load_plugin
 
 SMALL = ["--memory", "4", "--width", "2", "--threads", "1"]
 PLUGIN = """
@@ -51,7 +51,7 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for registry in (METHODS, DATASETS):  # what a test registers is gone after it
-        monkeypatch.setattr(registry, "_things", dict(registry._things))
+        monkeypatch.setattr(registry, "_components", dict(registry._components))
 
 
 def pixels(seed: int, count: int = 16) -> npt.NDArray[np.uint8]:

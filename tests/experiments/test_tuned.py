@@ -30,7 +30,7 @@ def write_file(text: str, name: str = "mine") -> None:
 
 def test_every_method_has_values_for_every_dataset_of_the_paper() -> None:
     assert {"cifar10", "cifar100", "tiny-imagenet", "digits"} <= set(tuned_files())
-    ours = {name for name in METHODS if METHODS.origin(name).startswith("sterad.methods.")}
+    ours = {name for name in METHODS if METHODS.qualified_name(name).startswith("sterad.methods.")}
     assert ours >= set(RELEASED)
     for name in ("cifar10", "cifar100", "tiny-imagenet"):
         found = read_tuned(name)

@@ -1,4 +1,4 @@
-"""A run of two tasks as its events, killed after its third step and continued from its second."""
+"""Events of a run of two tasks that is killed after step 3 and resumed from step 2."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ def _event(kind: str, step: int, **values: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def killed() -> list[dict[str, Any]]:
-    """Return what the first process tells; its third loss is not in the checkpoint."""
+    """Return the events of the first process; the loss of step 3 is not in the checkpoint."""
     return [
         _event("start", 0, run="mine-s0"),
         _event("progress", 1, loss=2.5),
@@ -23,8 +23,8 @@ def killed() -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def continued() -> list[dict[str, Any]]:
-    """Return what the second process tells."""
+def resumed() -> list[dict[str, Any]]:
+    """Return the events of the second process."""
     return [
         _event("resume", 2, run="mine-s0"),
         _event("progress", 3, loss=1.25),

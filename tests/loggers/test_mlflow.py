@@ -11,19 +11,19 @@ from sterad.loggers import LOGGERS
 
 CONFIG = {"method": {"name": "er", "lr": 0.1}, "seed": 3}
 
-# mlflow maps its tables with a strategy that SQLAlchemy 2.1 will drop one day.
+# mlflow uses a loader strategy that SQLAlchemy 2.1 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy")
 
 
 @pytest.mark.slow
-def test_a_run_in_the_database_reads_back(
-    killed: list[Any], continued: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_run_is_read_back_from_the_database(
+    killed: list[Any], resumed: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Slow because mlflow makes its tables one migration after another."""
+    """Slow because mlflow creates its tables with many migrations."""
     from mlflow import MlflowClient
 
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    for events in (killed, continued):
+    for events in (killed, resumed):
         with LOGGERS["mlflow"]("mine-s0", tmp_path / "mine-s0", CONFIG) as logger:
             for event in events:
                 logger.emit(event)
@@ -34,20 +34,20 @@ def test_a_run_in_the_database_reads_back(
     assert run.data.params == {"method.name": "er", "method.lr": "0.1", "seed": "3"}
     assert run.data.metrics["accuracy/2"] == 1.0
     history = client.get_metric_history(run.info.run_id, "loss")
-    assert [(one.step, one.value) for one in history][-1] == (3, 1.25)
+    assert [(metric.step, metric.value) for metric in history][-1] == (3, 1.25)
     logger = LOGGERS["mlflow"]("failed-s0", tmp_path / "failed-s0", CONFIG)
     with pytest.raises(SteradError), logger:
         raise SteradError("diverged")
-    assert {one.info.status for one in client.search_runs(["0"])} == {"FINISHED", "FAILED"}
+    assert {run.info.status for run in client.search_runs(["0"])} == {"FINISHED", "FAILED"}
 
 
 @pytest.mark.slow
-def test_two_processes_that_open_a_new_database_at_once(tmp_path: Path) -> None:
+def test_two_processes_can_create_the_database_at_the_same_time(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from sterad.loggers import LOGGERS; "
         "name = sys.argv[1]; logger = LOGGERS['mlflow'](name, Path(name), {}); logger.__enter__()"
     )
-    both = [
+    processes = [
         subprocess.Popen(
             [sys.executable, "-c", code, name],
             cwd=tmp_path,
@@ -57,5 +57,5 @@ def test_two_processes_that_open_a_new_database_at_once(tmp_path: Path) -> None:
         )
         for name in ("a", "b")
     ]
-    said = [process.communicate()[1] for process in both]
-    assert [process.returncode for process in both] == [0, 0], said
+    errors = [process.communicate()[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], errors

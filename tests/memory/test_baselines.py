@@ -65,7 +65,9 @@ def test_a_restored_memory_gives_equal_results(sizes: list[int], data: st.DataOb
 
 
 def test_baselines_are_registered_and_ignore_the_capacity() -> None:
-    assert len(fed(MEMORIES["everything"](2, rng()), [5])) == 5
+    everything = MEMORIES["everything"](2, rng())
+    everything.update(numbered(0, 5))
+    assert len(everything) == 5
     assert MEMORIES["none"](2, rng()).capacity == 0
 
 

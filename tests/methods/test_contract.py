@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sterad.methods import METHODS
-from sterad.registry import load_plugin
+from sterad.plugins import load_plugin
 from sterad.testing import check_method
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_method.py"

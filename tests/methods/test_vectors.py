@@ -56,7 +56,7 @@ class Jitter(Augmentation):
 
 
 def test_a_augmentation_for_vectors_gives_them_views(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(AUGMENTATIONS._things, "jitter", Jitter)
+    monkeypatch.setitem(AUGMENTATIONS._components, "jitter", Jitter)
     made = learner("agd-fd", augmentation="jitter", views=2)
     assert images_of_a_step(made) == 36
     x = torch.rand(4, 6)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sterad.cli.components import request
+from sterad.cli.components import parse_request
 from sterad.cli.train import OutputOptions
 from sterad.engine.execution import Execution
 from sterad.experiments.config import RunConfig, RunSettings
@@ -61,7 +61,9 @@ def parse_command(line: str) -> RunConfig:
     """Return the config of a `sterad train` command for seed 0."""
     words = line.partition("sterad train ")[2].partition(";")[0].replace("$seed", "0").split()
     groups = {"Run": (RunSettings, OutputOptions), "Execution": (Execution,)}
-    return request(words, "sterad train", "", "method", ("dataset", "stream"), groups).config()
+    return parse_request(
+        words, "sterad train", "", "method", ("dataset", "stream"), groups
+    ).config()
 
 
 @pytest.mark.parametrize(("name", "runs"), [("paper-time", 11), ("paper-loss-ratio", 3)])

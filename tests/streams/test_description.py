@@ -132,7 +132,9 @@ def test_equal_arguments_give_equal_streams_in_any_read_order(
 
 
 def test_the_streams_of_the_package_are_all_tested() -> None:
-    built_in = {name for name in STREAMS if STREAMS.origin(name).startswith("sterad.streams.")}
+    built_in = {
+        name for name in STREAMS if STREAMS.qualified_name(name).startswith("sterad.streams.")
+    }
     assert built_in == {*GOLDEN, "replay-file", "live"}
 
 

@@ -57,7 +57,7 @@ def test_a_stream_has_no_length() -> None:
         ((np.zeros((0, 8, 8)), []), "0 images and 0 labels"),
         ((np.full((1, 8, 8), 2.0), [0]), "images of batch 1"),
         ((np.zeros((1, 9, 9)), [0]), r"shape \(1, 9, 9\) and earlier batches had \(1, 8, 8\)"),
-        ((np.zeros((1, 8, 8)), ["cat"]), "keep to one kind"),
+        ((np.zeros((1, 8, 8)), ["cat"]), "use one type"),
         ((np.zeros((1, 8, 8)), [0.5]), "integers or strings"),
     ],
 )

@@ -130,10 +130,10 @@ def test_an_unwritable_path_raises_and_changes_nothing(
     tmp_path: Path,
 ) -> None:
     stream = Clear(5).open(data(), 0)
-    with pytest.raises(SteradError, match=r"cannot write .*: .*choose another place"):
+    with pytest.raises(SteradError, match=r"cannot write .*: .*choose another location"):
         save_order(stream, tmp_path / "missing" / "order.npz")
     (tmp_path / "taken").mkdir()
-    with pytest.raises(SteradError, match=r"cannot write .*: .*choose another place"):
+    with pytest.raises(SteradError, match=r"cannot write .*: .*choose another location"):
         save_order(stream, tmp_path / "taken")
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 

@@ -1,1 +1,1 @@
-"""Speed as ratios: what a step costs over the bare network, measured on the machine at hand."""
+"""Benchmarks: the time of a training step relative to the bare network."""

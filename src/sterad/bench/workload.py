@@ -1,66 +1,145 @@
-"""Workload: which images one act of a method pushes through networks, and where it steps.
+"""The workload of a step: which images it passes through networks, and the bare network on them.
 
-Listened to from outside, by hooks on every encoder and optimizer, so that no method has to say it
-and none can say less than it does.
+Hooks on encoders and optimizers record the workload, so that no method has to declare it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass
 from threading import Lock
+from typing import Self
 
 import torch
+from torch import Tensor
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from sterad.encoders import Encoder
+from sterad.encoders import Encoder, Network
+from sterad.encoders.network import COMPILE_AFTER
+from sterad.methods.base.parts import OptimizerConfig, make_optimizer
+from sterad.torch_private import add_each_
 
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass of some images through a network."""
+    """One forward pass of a batch."""
 
     images: int
-    learning: bool
-    """Whether it is walked back, too."""
+    has_backward: bool
 
 
 @dataclass(frozen=True)
 class Workload:
-    """The passes between the steps of an optimizer, step after step."""
+    """The passes before each optimizer step."""
 
     steps: tuple[tuple[Pass, ...], ...]
 
     @property
-    def learning_images(self) -> int:
-        """Images that go forward and back."""
-        return sum(one.images for step in self.steps for one in step if one.learning)
+    def trained_images(self) -> int:
+        """Images with a forward and a backward pass."""
+        return sum(p.images for step in self.steps for p in step if p.has_backward)
 
     @property
-    def looking_images(self) -> int:
-        """Images that only go forward."""
-        return sum(one.images for step in self.steps for one in step if not one.learning)
+    def forward_only_images(self) -> int:
+        """Images with a forward pass only."""
+        return sum(p.images for step in self.steps for p in step if not p.has_backward)
 
 
-def workload_of(act: Callable[[], object]) -> Workload:
-    """Do `act` once and return what it pushed through encoders."""
+def record_workload(function: Callable[[], object]) -> Workload:
+    """Call `function` once and return the passes of all encoders."""
     steps: list[list[Pass]] = [[]]
     lock = Lock()
 
-    def note_pass(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+    def record_pass(module: torch.nn.Module, inputs: tuple[Tensor, ...]) -> None:
         if isinstance(module, Encoder):
-            with lock:  # views may go side by side
+            with lock:  # views may run in parallel
                 steps[-1].append(Pass(len(inputs[0]), torch.is_grad_enabled()))
 
-    def note_step(*_: object) -> None:
+    def record_step(*_: object) -> None:
         steps.append([])
 
     hooks = (
-        register_module_forward_pre_hook(note_pass),
-        register_optimizer_step_post_hook(note_step),
+        register_module_forward_pre_hook(record_pass),
+        register_optimizer_step_post_hook(record_step),
     )
     try:
-        act()
+        function()
     finally:
         for hook in hooks:
             hook.remove()
     return Workload(tuple(tuple(step) for step in steps if step))
+
+
+class BareNetwork:
+    """Forward, backward and optimizer on a workload and nothing else: the least a step can cost.
+
+    The passes run one after the other with all threads in each, as they are or compiled, or in
+    parallel with one thread each.
+    """
+
+    def __init__(
+        self, network: Network, config: OptimizerConfig, workload: Workload, images: Tensor
+    ) -> None:
+        """Copy the network; images: a batch on the device, as large as the largest pass."""
+        self.network = deepcopy(network).train()
+        self.weights = [weight for weight in self.network.parameters() if weight.requires_grad]
+        self.config, self.optimizer = config, make_optimizer(config, self.weights)
+        self.workload, self.images = workload, images
+        self.pool: ThreadPoolExecutor | None = None
+        self.replicas: list[Network] = []
+
+    def compiled(self) -> Self:
+        """Return a copy whose network is compiled for each batch size of the workload."""
+        other = type(self)(self.network, self.config, self.workload, self.images)
+        other.network.compile_encoder()
+        mark_sizes_for_compilation(other.network, self.workload)
+        return other
+
+    def run_sequentially(self) -> None:
+        """Run the passes one after the other."""
+        for step in self.workload.steps:
+            self.optimizer.zero_grad(set_to_none=True)
+            for one_pass in step:
+                self._run_pass(self.network, one_pass)
+            if any(one_pass.has_backward for one_pass in step):
+                self.optimizer.step()
+
+    def run_in_parallel(self, threads: int) -> None:
+        """Run the passes of each step on threads, each with a replica of the network."""
+        if self.pool is None:
+            self.pool = ThreadPoolExecutor(
+                threads, initializer=torch.set_num_threads, initargs=(1,)
+            )
+            most = max(len(step) for step in self.workload.steps)
+            self.replicas = [deepcopy(self.network) for _ in range(most)]
+        for step in self.workload.steps:
+            for replica in self.replicas:
+                replica.zero_grad(set_to_none=True)
+            list(self.pool.map(self._run_pass, self.replicas, step))
+            self._sum_gradients(replica for replica, _ in zip(self.replicas, step, strict=False))
+            if any(one_pass.has_backward for one_pass in step):
+                self.optimizer.step()
+
+    def _run_pass(self, network: Network, one_pass: Pass) -> None:
+        with torch.set_grad_enabled(one_pass.has_backward):
+            out: Tensor = network(self.images[: one_pass.images])
+        if one_pass.has_backward:
+            out.backward(torch.ones_like(out))
+
+    def _sum_gradients(self, replicas: Iterable[Network]) -> None:
+        total: list[Tensor] | None = None
+        for replica in replicas:
+            grads = [w.grad for w in replica.parameters() if w.grad is not None]
+            if grads and total is None:
+                total = grads
+            elif grads and total is not None:
+                add_each_(total, grads)
+        for weight, grad in zip(self.weights, total or [], strict=False):
+            weight.grad = grad
+
+
+def mark_sizes_for_compilation(network: Network, workload: Workload) -> None:
+    """Make a network compile the batch sizes of a workload at their next occurrence."""
+    sizes = {one_pass.images for step in workload.steps for one_pass in step}
+    network.sizes.update(dict.fromkeys(sizes, COMPILE_AFTER))

@@ -1,4 +1,4 @@
-"""The command line. Commands import what they need: help and reports never wait for torch."""
+"""The command line. Each command imports what it needs: help and reports never import torch."""
 
 import importlib
 import os
@@ -19,54 +19,53 @@ COMMAND_GROUP = "sterad.commands"
 USAGE = """\
 sterad: online continual learning with laws on the unit sphere
 
-  sterad list [KIND|NAME]      what there is: methods, datasets, streams, encoders, ...
-  sterad train METHOD ...      learn from a stream seen once; a second call continues or prints
+  sterad list [KIND|NAME]      list methods, datasets, streams, encoders, ...
+  sterad train METHOD ...      train on a stream once; run again to continue or print the result
   sterad study FILE.toml ...   run the missing runs of a grid and print their table
-  sterad search METHOD ...     the values of a method that do best, found on held-out images
+  sterad search METHOD ...     search for the best values of a method on held-out images
   sterad report RUNS           tables and one HTML page from finished runs
   sterad verify RUNS           compare them with the paper (package sterad-reproduction)
   sterad data list|check|get   datasets: what there is, whether it is whole, fetch it
   sterad stream NAME ...       describe, save or draw a stream
   sterad bench                 step time of each method relative to the bare network
 
-`sterad COMMAND --help` says more, `sterad train METHOD --help` everything about a method."""
+`sterad COMMAND --help` shows the options, `sterad train METHOD --help` those of a method."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return 0, or 2 after a sentence about what the user can mend."""
+    """Run one command and return its exit code: 2 for an error that the user can fix."""
     set_wait_policy(os.environ)
-    # Not list(...): once imported, the command of that name stands in this module's namespace.
+    # Not list(...): after its import, the module sterad.cli.list shadows the built-in here.
     arguments = [*(sys.argv[1:] if argv is None else argv)]
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(USAGE)
         return 0
     try:
-        with _terminable():
+        with _sigterm_as_interrupt():
             return _run(arguments[0], arguments[1:])
     except SteradError as error:
         print(f"sterad: {error}", file=sys.stderr)
         return 2
-    except SystemExit as done:  # help was printed
-        return int(done.code or 0)
+    except SystemExit as error:  # help was printed
+        return int(error.code or 0)
     except BrokenPipeError:
-        # The reader, `head` say, has gone: nothing is wrong, and nobody listens to a traceback.
+        # The reader, for example `head`, has closed the pipe: this is not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        # Whatever nobody has foreseen of disks, pipes and processes: what was finished stays.
-        print(f"sterad: the system refuses: {error}; what is done is kept", file=sys.stderr)
+        print(f"sterad: system error: {error}; finished work is kept", file=sys.stderr)
         return 2
-    except KeyboardInterrupt as stopped:
-        number = signal.Signals(*stopped.args or (signal.SIGINT,))
-        kept = "; what is done is kept, and the same command continues from there"
-        resumes = arguments[0] in ("train", "study", "search", "data")
-        print(f"sterad: interrupted by {number.name}{kept if resumes else ''}", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        number = signal.Signals(*interrupt.args or (signal.SIGINT,))
+        hint = "; finished work is kept, and the same command continues from there"
+        can_resume = arguments[0] in ("train", "study", "search", "data")
+        print(f"sterad: interrupted by {number.name}{hint if can_resume else ''}", file=sys.stderr)
         return 128 + number
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM unwind as Ctrl-C does, so that whoever started processes also ends them."""
+def _sigterm_as_interrupt() -> Iterator[None]:
+    """Raise KeyboardInterrupt on SIGTERM, so that commands also end the processes they started."""
     received: list[int] = []
 
     def interrupt(number: int, _: FrameType | None) -> None:
@@ -74,15 +73,15 @@ def _terminable() -> Iterator[None]:
         raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
-        yield  # the system tells the main thread alone
+        yield  # only the main thread can receive signals
         return
-    before = signal.signal(signal.SIGTERM, interrupt)
+    previous = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
-    except KeyboardInterrupt:  # a library, Ray say, may have raised its own in place of ours
+    except KeyboardInterrupt:  # a library, for example Ray, may have raised its own
         raise KeyboardInterrupt(*received[:1]) from None
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous)
 
 
 def _run(name: str, arguments: list[str]) -> int:

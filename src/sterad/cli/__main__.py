@@ -1,4 +1,4 @@
-"""`python -m sterad.cli`, for where the `sterad` script is not on the path."""
+"""`python -m sterad.cli`: the command line without the `sterad` script."""
 
 import sys
 

@@ -1,9 +1,9 @@
-"""`sterad bench`: how near each step comes to the bare network, on the machine at hand."""
+"""`sterad bench`: step time of each method relative to the bare network, on this machine."""
 
 import dataclasses
 import json
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,13 +13,17 @@ from rich.console import Console
 from rich.table import Table
 
 from sterad.atomic import write_atomically
-from sterad.bench.answers import answer_timings
-from sterad.bench.growth import Growth, growths
-from sterad.bench.interleaved import Spread, Timings, Turns
-from sterad.bench.stages import stage_timings
-from sterad.bench.steps import StepCost, step_costs
-from sterad.bench.subject import Scene
-from sterad.cli.options import positional, read
+from sterad.bench.measurements import (
+    Scaling,
+    StepCost,
+    measure_evaluation,
+    measure_scaling,
+    measure_stages,
+    measure_step,
+)
+from sterad.bench.setup import BenchSetup
+from sterad.bench.timing import Rounds, Spread, Timings
+from sterad.cli.options import parse_options, positional
 from sterad.data.progress import progress
 from sterad.engine.execution import Execution, Precision
 from sterad.experiments.provenance import provenance
@@ -31,104 +35,110 @@ console = Console(highlight=False)
 
 @dataclass(frozen=True)
 class BenchOptions:
-    """Time a step of each method beside the bare network; everything is a ratio within one run.
+    """Time a step of each method relative to the bare network on the same images.
 
-    Without options it takes about ten minutes; `sterad bench er agd-fd` times two methods.
+    All methods take about ten minutes; `sterad bench er agd-fd` times two of them.
     """
 
     methods: tuple[str, ...] = positional("METHOD ...", ())
     """Methods to time (default: all)."""
     full: bool = False
-    """A network of width 64 instead of 20, which takes four times as long."""
+    """Use a network of width 64 instead of 20; takes four times as long."""
     image_size: Annotated[int, Range(8, 512)] = 32
-    """Pixels a side."""
+    """Height and width of the images in pixels."""
     rounds: Annotated[int, Range(1, 10_000)] = 12
-    """How often all contenders take their turns, at least."""
+    """Minimum number of timing rounds."""
     seconds: Annotated[float, Range(0, 3600)] = 5.0
-    """How long they go on at least, so that short steps take more turns."""
+    """Minimum seconds per measurement; short steps get more rounds."""
     images: Annotated[int, Range(1, 100_000)] = 500
-    """Images predicted to compare evaluations."""
+    """Number of images to predict when evaluation is timed."""
     precision: Precision | None = None
-    """Of the encoder (default: what the machine has units for)."""
+    """Precision of the encoder (default: the fastest on this machine)."""
     compile: bool | None = None
-    """Compile single passes or not (default: as a run of 10,000 steps does)."""
+    """Compile single forward passes (default: as in a run of 10,000 steps)."""
     json: Path | None = None
-    """Also write every number there."""
+    """Also write all results to this JSON file."""
 
 
 def bench(options: BenchOptions) -> None:
-    """Print each result as it is found, then the tables."""
-    scene = Scene(options.image_size, width=64 if options.full else 20)
-    turns = Turns(options.rounds, options.seconds)
+    """Measure everything, print each result as soon as it is known, and print the tables."""
+    setup = BenchSetup(options.image_size, width=64 if options.full else 20)
+    rounds = Rounds(options.rounds, options.seconds)
     execution = Execution.chosen(precision=options.precision, compile=options.compile)
-    settled = scene.settled(execution)
-    execution = dataclasses.replace(execution, precision=settled.precision)  # at any size of images
-    names = [METHODS.resolve(one) for one in options.methods] or list(METHODS)
-    compiled = "compiled where passes go alone" if settled.compile else "nothing compiled"
-    console.print(provenance()["machine"])
-    console.print(
-        f"{settled.threads} threads, {settled.precision}, {compiled}; images of "
-        f"{scene.image_size} pixels, ResNet-18 of width {scene.width}"
-    )
-    parts = len(names) + 3
-    console.print("each method takes half a minute or more; torch may compile first")
-    with progress("benchmark", parts, "parts") as advance:
-        steps = list(_shown(step_costs(scene, names, execution, turns), advance))
-        stages = stage_timings(scene, "agd-fd", execution, turns)
+    settled = setup.settled(execution)
+    # The precision chosen for this image size also applies to the other sizes.
+    execution = dataclasses.replace(execution, precision=settled.precision)
+    names = [METHODS.resolve(name) for name in options.methods] or list(METHODS)
+    _print_setup(setup, settled)
+    steps = []
+    with progress("benchmark", len(names) + 3, "parts") as advance:
+        for name in names:
+            steps.append(measure_step(setup, name, execution, rounds))
+            _print_step(steps[-1])
+            advance(1)
+        stages = measure_stages(setup, "agd-fd", execution, rounds)
         _print_stages(stages)
         advance(1)
-        answers = answer_timings(scene, execution, options.images, turns)
-        console.print(f"evaluation: {options.images / answers.of('sterad').median:.0f} images/s,")
-        console.print(f"  {answers.ratio('small', 'sterad')} times as fast as in batches of 10")
+        evaluation = measure_evaluation(setup, execution, options.images, rounds)
+        rate = options.images / evaluation.of("sterad").median
+        speedup = evaluation.ratio("small batches", "sterad")
+        console.print(f"evaluation: {rate:.0f} images/s,")
+        console.print(f"  {speedup} times as fast as in batches of 10")
         advance(1)
-        grown = list(growths(scene, execution, turns))
-        _print_growth(grown)
+        scaling = list(measure_scaling(setup, execution, rounds))
+        _print_scaling(scaling)
         advance(1)
     _print_steps(steps)
     if options.json is not None:
-        found = {
+        results = {
             "machine": provenance(),
             "execution": dataclasses.asdict(settled),
-            "scene": dataclasses.asdict(scene),
-            "steps": [dataclasses.asdict(one) for one in steps],
-            "stages": _plain(stages),
-            "answers": _plain(answers),
-            "growth": [dataclasses.asdict(one) for one in grown],
+            "setup": dataclasses.asdict(setup),
+            "steps": [dataclasses.asdict(cost) for cost in steps],
+            "stages": _to_dict(stages),
+            "evaluation": _to_dict(evaluation),
+            "scaling": [dataclasses.asdict(row) for row in scaling],
         }
-        write_atomically(options.json, json.dumps(found, indent=1) + "\n")
+        write_atomically(options.json, json.dumps(results, indent=1) + "\n")
         print(options.json)
 
 
-def _shown(costs: Iterable[StepCost], advance: Callable[[int], None]) -> Iterable[StepCost]:
-    """Pass costs on, with a line for each as soon as it is known."""
-    for cost in costs:
-        above = f"{1000 * cost.above.median:.1f} ms above"
-        console.print(f"  {cost.method}: {cost.ratio} times its limit, {above}")
-        advance(1)
-        yield cost
+def _print_setup(setup: BenchSetup, execution: Execution) -> None:
+    compiled = "single passes compiled" if execution.compile else "nothing compiled"
+    console.print(provenance()["machine"])
+    console.print(
+        f"{execution.threads} threads, {execution.precision}, {compiled}; images of "
+        f"{setup.image_size} pixels, ResNet-18 of width {setup.width}"
+    )
+    console.print("each method takes half a minute or more; torch may compile first")
 
 
-def _plain(timings: Timings) -> dict[str, Any]:
+def _print_step(cost: StepCost) -> None:
+    overhead = f"overhead {1000 * cost.overhead.median:.1f} ms"
+    console.print(f"  {cost.method}: {cost.ratio} times the bare network, {overhead}")
+
+
+def _to_dict(timings: Timings) -> dict[str, Any]:
     return {name: dataclasses.asdict(timings.of(name)) for name in timings.seconds}
 
 
 def _print_steps(steps: Iterable[StepCost]) -> None:
-    table = _table("A step over the bare network on the same images", "method")
-    for name in ("images", "step, ms", "limit, ms", "ratio", "images/s", "MB"):
+    table = _table("Step time relative to the bare network on the same images", "method")
+    for name in ("images", "step, ms", "bare, ms", "ratio", "images/s", "MB"):
         table.add_column(name, justify="right")
-    for one in steps:
-        looked = f" + {one.looking_images}" if one.looking_images else ""
+    for cost in steps:
+        forward_only = f" + {cost.forward_only_images}" if cost.forward_only_images else ""
         table.add_row(
-            one.method,
-            f"{one.learning_images}{looked}",
-            _ms(one.seconds),
-            _ms(one.limit_seconds),
-            str(one.ratio),
-            f"{one.images_per_second:.0f}",
-            "–" if one.peak_bytes is None else f"{one.peak_bytes / 1e6:.0f}",
+            cost.method,
+            f"{cost.trained_images}{forward_only}",
+            _milliseconds(cost.seconds),
+            _milliseconds(cost.bare_seconds),
+            str(cost.ratio),
+            f"{cost.images_per_second:.0f}",
+            "–" if cost.peak_bytes is None else f"{cost.peak_bytes / 1e6:.0f}",
         )
     console.print(table)
-    console.print("  images: forward and back, + those that only go forward")
+    console.print("  images: with forward and backward pass, + with forward pass only")
 
 
 def _print_stages(timings: Timings) -> None:
@@ -137,16 +147,16 @@ def _print_stages(timings: Timings) -> None:
         table.add_column(name, justify="right")
     for name in timings.seconds:
         share = timings.ratio(name, "step").median
-        table.add_row(name, _ms(timings.of(name)), f"{share:.2%}")
+        table.add_row(name, _milliseconds(timings.of(name)), f"{share:.2%}")
     console.print(table)
 
 
-def _print_growth(grown: Iterable[Growth]) -> None:
-    table = _table("Growth", "a step of er with more")
+def _print_scaling(rows: Iterable[Scaling]) -> None:
+    table = _table("Step time of er at a larger size", "quantity")
     for name in ("from", "to", "ratio"):
         table.add_column(name, justify="right")
-    for one in grown:
-        table.add_row(one.what, f"{one.small:,}", f"{one.large:,}", str(one.ratio))
+    for row in rows:
+        table.add_row(row.quantity, f"{row.small:,}", f"{row.large:,}", str(row.ratio))
     console.print(table)
 
 
@@ -156,16 +166,16 @@ def _table(title: str, first: str) -> Table:
     )
 
 
-def _ms(spread: Spread) -> str:
+def _milliseconds(spread: Spread) -> str:
     milliseconds = 1000 * spread.median
     return f"{milliseconds:,.0f}" if milliseconds >= 100 else f"{milliseconds:.3g}"
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
-    options: BenchOptions = read(BenchOptions, argv, "sterad bench")
+    options: BenchOptions = parse_options(BenchOptions, argv, "sterad bench")
     with warnings.catch_warnings():
-        # What torch says while it compiles concerns its developers, and stands between the results.
+        # Warnings of torch.compile are for its developers and would clutter the output.
         warnings.filterwarnings("ignore", module=r"torch\.")
         bench(options)
     return 0

@@ -1,12 +1,18 @@
-"""Commands that name a method, dataset, stream or launcher, whose fields then are options too."""
+"""Commands that choose components (method, dataset, ...) whose fields are options as well."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sterad.cli.help import print_help
-from sterad.cli.options import HELP, placed_words, sort_words, typed_values, unknown_option
+from sterad.cli.help import option_name, print_help
+from sterad.cli.options import (
+    HELP_FLAGS,
+    assign_positionals,
+    parse_values,
+    split_arguments,
+    unknown_option,
+)
 from sterad.data import DATASETS
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
@@ -15,9 +21,17 @@ from sterad.experiments.launchers import LAUNCHERS
 from sterad.experiments.toml_file import read_toml
 from sterad.experiments.tuned import tuned_values
 from sterad.methods import METHODS
-from sterad.registry import Registry, load_plugin
+from sterad.plugins import load_plugin
+from sterad.registry import Registry
 from sterad.streams import STREAMS
-from sterad.validation import build, checked, field_named, hints_of, names_of, unknown
+from sterad.validation import (
+    build,
+    check_value,
+    field_names,
+    field_types,
+    resolve_field_name,
+    unknown_field,
+)
 
 REGISTRIES: dict[str, Registry[Any]] = {
     "method": METHODS,
@@ -25,181 +39,213 @@ REGISTRIES: dict[str, Registry[Any]] = {
     "stream": STREAMS,
     "launcher": LAUNCHERS,
 }
-USUAL = {"method": "agd-fd", "dataset": "digits", "stream": "clear", "launcher": "local"}
+DEFAULTS = {"method": "agd-fd", "dataset": "digits", "stream": "clear", "launcher": "local"}
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a command line and its files ask for: names of components, and values by field."""
+    """A parsed command line: the chosen components, and values by field name."""
 
     chosen: Mapping[str, str]
+    """The name of the component of each kind."""
     values: Mapping[str, Any]
-    """Of tuned values, the config file and the command line, each above those before it."""
+    """Values of the command line, else of the config file, else of the tuned values."""
     typed: Mapping[str, Sequence[str]]
-    """The words of the command line by field."""
-    own: frozenset[str]
-    """Fields of the command itself, which hide those of components."""
+    """The arguments of the command line by field name."""
+    command_fields: frozenset[str]
+    """Fields of the command itself; a component's field of the same name is not set."""
 
     def take(self, cls: type[Any]) -> Any:
-        """Return an instance of a dataclass from the values that are meant for it."""
-        return build(cls, {k: v for k, v in self.values.items() if k in names_of(cls)})
+        """Return an instance of a dataclass from the values of its fields."""
+        return build(cls, {k: v for k, v in self.values.items() if k in field_names(cls)})
 
     def component(self, kind: str) -> Any:
-        """Return the chosen component of a kind, a launcher say."""
-        return self.take(_described(kind, self.chosen[kind]))
+        """Return the chosen component of a kind, for example the launcher."""
+        return self.take(_config_class(kind, self.chosen[kind]))
 
     def execution(self) -> Execution:
-        """Return how runs are computed, checked against this machine."""
-        given = {k: v for k, v in self.values.items() if k in names_of(Execution)}
-        return Execution.chosen(**given)
+        """Return the execution options, checked against this machine."""
+        values = {k: v for k, v in self.values.items() if k in field_names(Execution)}
+        return Execution.chosen(**values)
 
     def config(self) -> RunConfig:
-        """Return the run that is asked for."""
+        """Return the config of the run."""
         kinds = [kind for kind in ("method", "dataset", "stream") if kind in self.chosen]
-        fields = {n for kind in kinds for n in names_of(_described(kind, self.chosen[kind]))}
-        fields = (fields - self.own) | set(names_of(RunSettings))
+        fields = {n for kind in kinds for n in field_names(_config_class(kind, self.chosen[kind]))}
+        fields = (fields - self.command_fields) | set(field_names(RunSettings))
         values = {name: value for name, value in self.values.items() if name in fields}
         return RunConfig.of(**values, **{kind: self.chosen[kind] for kind in kinds})
 
 
-def request(
+def parse_request(
     argv: Sequence[str],
     prog: str,
     about: str,
     positional: str | None,
     named: Sequence[str],
-    own: Mapping[str, Sequence[type[Any]]],
+    sections: Mapping[str, Sequence[type[Any]]],
     hidden: frozenset[str] = frozenset(),
     optional: bool = True,
 ) -> Request:
-    """Read a command line; print help and leave where asked to.
+    """Parse a command line; print the help and exit for --help.
 
-    positional: the kind of component that the first word names, and `named` those of options;
-    own: titles with the dataclasses of the command's own options, "Execution" say; hidden: fields
-    of these that are no options; optional: whether the first word may be left out.
+    positional: the kind of component that the first argument chooses; named: the kinds that options
+    choose; sections: titles with the dataclasses of the command's own options; hidden: fields of
+    these that are not options; optional: whether the first argument can be omitted.
     """
-    for file in _words_of(argv, "plugin"):
-        load_plugin(file)
-    kinds = [*([positional] if positional else []), *named]
-    classes = [cls for group in own.values() for cls in group]
-    mine = {name: hint for cls in classes for name, hint in hints_of(cls).items()}
-    mine = {name: hint for name, hint in mine.items() if name not in hidden}
-    places = [one for cls in classes for one in dataclasses.fields(cls) if _is_place(one)]
-    everything = _every_field(kinds) | mine | dict.fromkeys(named, str)
-    help_wanted = bool(set(argv) & set(HELP))
-    words = sort_words(
-        [word for word in argv if word not in HELP],
-        everything,
-        lambda name: unknown_option(name, everything, prog),
-    )
-    named_first = 1 if positional else 0
-    first, rest = words.positionals[:named_first], words.positionals[named_first:]
-    files = words.given.get("config", [])
-    from_file = _from_file(files[-1]) if files else {}
-    if positional and not (first or optional or help_wanted or positional in from_file):
-        known = ", ".join(REGISTRIES[positional])
-        raise SteradError(f"{prog} needs a {positional.upper()}: one of {known}")
-    chosen = _chosen(kinds, positional, first, words.given, from_file)
-    described = {kind: _described(kind, chosen[kind]) for kind in kinds}
-    titles = {f"{kind.capitalize()}: {chosen[kind]}": (cls,) for kind, cls in described.items()}
-    hints = {n: hint for cls in described.values() for n, hint in hints_of(cls).items()} | mine
-    tuned = words.given.get("tuned", [from_file.get("tuned")])[-1]
-    if tuned and "method" in chosen:
-        from_file = tuned_values(checked("tuned", tuned, str), chosen["method"]) | from_file
-    if help_wanted:
-        sections = {**own, **titles}
-        print_help(
-            _usage(prog, positional, optional),
-            about,
-            {title: sections[title] for title in sorted(sections, key="Execution".__eq__)},
-            _choices(positional, named, optional),
-            from_file,
-            hidden,
-            "--help-all" not in argv,
+    parser = _RequestParser(prog, about, positional, tuple(named), sections, hidden, optional)
+    return parser.parse(argv)
+
+
+@dataclass(frozen=True)
+class _RequestParser:
+    prog: str
+    about: str
+    positional: str | None
+    named: tuple[str, ...]
+    sections: Mapping[str, Sequence[type[Any]]]
+    hidden: frozenset[str]
+    optional: bool
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return (self.positional, *self.named) if self.positional else self.named
+
+    @property
+    def own_classes(self) -> list[type[Any]]:
+        return [cls for classes in self.sections.values() for cls in classes]
+
+    def parse(self, argv: Sequence[str]) -> Request:
+        for file in _option_values(argv, "plugin"):
+            load_plugin(file)
+        own = _types_of(self.own_classes)
+        own = {name: hint for name, hint in own.items() if name not in self.hidden}
+        # Which options a component has is known only after splitting: accept those of all first.
+        every = [_config_class(kind, name) for kind in self.kinds for name in REGISTRIES[kind]]
+        known = _types_of(every) | own | dict.fromkeys(self.named, str)
+        wants_help = bool(set(argv) & set(HELP_FLAGS))
+        arguments = split_arguments(
+            [argument for argument in argv if argument not in HELP_FLAGS],
+            known,
+            lambda option: unknown_option(option, known, self.prog),
         )
-        raise SystemExit(0)
-    for name in words.given:
-        if name not in hints and name not in named:
-            owners = _owners(name, kinds)
-            dashed = name.replace("_", "-")
-            raise unknown_option(dashed, hints, prog, {name: owners} if owners else None)
-    for name in from_file:
-        if name not in hints:
-            raise unknown(name, [*hints, *kinds], f"the config {files[-1]!r}")
-    typed = {name: given for name, given in words.given.items() if name not in named}
-    typed |= placed_words(rest, places, hints, prog)
-    values = from_file | typed_values(typed, hints)
-    return Request(chosen, values, typed, frozenset(mine) - set(names_of(RunSettings)))
+        first = arguments.positionals[:1] if self.positional else []
+        rest = arguments.positionals[len(first) :]
+        config_files = arguments.options.get("config", [])
+        file_values = _read_config(config_files[-1]) if config_files else {}
+        if not (first or wants_help):
+            self._check_positional(file_values)
+        chosen = self._choose_components(first, arguments.options, file_values)
+        classes = {kind: _config_class(kind, name) for kind, name in chosen.items()}
+        hints = _types_of(classes.values()) | own
+        tuned = arguments.options.get("tuned", [file_values.get("tuned")])[-1]
+        if tuned and "method" in chosen:
+            file_values = tuned_values(check_value("tuned", tuned, str), chosen["method"]) | (
+                file_values
+            )
+        if wants_help:
+            self._print_help(chosen, classes, file_values, "--help-all" in argv)
+            raise SystemExit(0)
+        self._check_names(arguments.options, hints)
+        for name in file_values:
+            if name not in hints:
+                raise unknown_field(name, [*hints, *self.kinds], f"the config {config_files[-1]!r}")
+        typed = {name: v for name, v in arguments.options.items() if name not in self.named}
+        typed |= assign_positionals(rest, self._positional_fields(), hints, self.prog)
+        values = file_values | parse_values(typed, hints)
+        return Request(chosen, values, typed, frozenset(own) - set(field_names(RunSettings)))
+
+    def _check_positional(self, file_values: Mapping[str, Any]) -> None:
+        if self.positional and not self.optional and self.positional not in file_values:
+            known = ", ".join(REGISTRIES[self.positional])
+            raise SteradError(f"{self.prog} needs a {self.positional.upper()}: one of {known}")
+
+    def _positional_fields(self) -> list[Any]:
+        fields = [field for cls in self.own_classes for field in dataclasses.fields(cls)]
+        return [field for field in fields if "positional" in field.metadata]
+
+    def _choose_components(
+        self,
+        first: Sequence[str],
+        options: Mapping[str, Sequence[str]],
+        file_values: dict[str, Any],
+    ) -> dict[str, str]:
+        """Return a name for each kind: of the command line, else of the file, else the default."""
+        names = {kind: file_values.pop(kind, DEFAULTS[kind]) for kind in self.kinds}
+        names |= {kind: options[kind][-1] for kind in self.kinds if kind in options}
+        names |= {self.positional: first[0]} if self.positional and first else {}
+        return {
+            kind: REGISTRIES[kind].resolve(check_value(kind, name, str))
+            for kind, name in names.items()
+        }
+
+    def _check_names(self, options: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
+        for name in options:
+            if name not in hints and name not in self.named:
+                owners = {name: found} if (found := self._owners(name)) else None
+                raise unknown_option(option_name(name)[2:], hints, self.prog, owners)
+
+    def _owners(self, field: str) -> list[str]:
+        """Return which components have a field of this name."""
+        owners = {
+            kind: [n for n in REGISTRIES[kind] if field in field_names(_config_class(kind, n))]
+            for kind in self.kinds
+        }
+        return [f"the {kind} {', '.join(names)}" for kind, names in owners.items() if names]
+
+    def _print_help(
+        self,
+        chosen: Mapping[str, str],
+        classes: Mapping[str, type[Any]],
+        values: Mapping[str, Any],
+        show_advanced: bool,
+    ) -> None:
+        sections = dict(self.sections) | {
+            f"{kind.capitalize()}: {chosen[kind]}": (cls,) for kind, cls in classes.items()
+        }
+        ordered = {t: sections[t] for t in sorted(sections, key="Execution".__eq__)}  # it is last
+        usage = self.prog
+        if self.positional:
+            name = self.positional.upper()
+            usage += f" [{name}]" if self.optional else f" {name}"
+        choices = self._choices()
+        print_help(usage, self.about, ordered, choices, values, self.hidden, show_advanced)
+
+    def _choices(self) -> dict[str, str]:
+        """Return the arguments that choose a component, with their help texts."""
+        choices = {}
+        for kind in self.kinds:
+            is_first = kind == self.positional
+            text = f"Name of the {kind}; `sterad list {kind}s` lists all."
+            if self.optional or not is_first:
+                text += f" (default: {DEFAULTS[kind]})"
+            choices[kind.upper() if is_first else f"--{kind} NAME"] = text
+        return choices
 
 
-def _usage(prog: str, positional: str | None, optional: bool) -> str:
-    if positional is None:
-        return prog
-    return f"{prog} [{positional.upper()}]" if optional else f"{prog} {positional.upper()}"
+def _types_of(classes: Any) -> dict[str, Any]:
+    return {name: hint for cls in classes for name, hint in field_types(cls).items()}
 
 
-def _is_place(field: Any) -> bool:
-    return "positional" in field.metadata
+def _read_config(file: str) -> dict[str, Any]:
+    values = read_toml(file, "the config")
+    return {resolve_field_name(name): value for name, value in values.items()}
 
 
-def _from_file(file: str) -> dict[str, Any]:
-    return {field_named(name): value for name, value in read_toml(file, "the config").items()}
-
-
-def _chosen(
-    kinds: Sequence[str],
-    positional: str | None,
-    words: Sequence[str],
-    given: Mapping[str, Sequence[str]],
-    from_file: dict[str, Any],
-) -> dict[str, str]:
-    """Return the name of a component of each kind: of the command line, a file, or the usual."""
-    asked = {kind: from_file.pop(kind, USUAL[kind]) for kind in kinds}
-    asked |= {kind: given[kind][-1] for kind in kinds if kind in given}
-    asked |= {positional: words[0]} if positional and words else {}
-    return {kind: REGISTRIES[kind].resolve(checked(kind, asked[kind], str)) for kind in kinds}
-
-
-def _described(kind: str, name: str) -> type[Any]:
+def _config_class(kind: str, name: str) -> type[Any]:
     """Return the dataclass whose fields are the options of a component."""
-    thing = REGISTRIES[kind][name]
-    described: type[Any] = getattr(thing, "Config", thing)
-    if not (isinstance(described, type) and dataclasses.is_dataclass(described)):
+    component = REGISTRIES[kind][name]
+    config: type[Any] = getattr(component, "Config", component)
+    if not (isinstance(config, type) and dataclasses.is_dataclass(config)):
         raise SteradError(
             f"the {kind} {name!r} has no dataclass of fields: give its class a frozen dataclass "
             "`Config`, or make it one"
         )
-    return described
+    return config
 
 
-def _every_field(kinds: Sequence[str]) -> dict[str, Any]:
-    """Return the fields of all components of some kinds, so that words can be sorted."""
-    described = [_described(kind, name) for kind in kinds for name in REGISTRIES[kind]]
-    return {name: hint for cls in described for name, hint in hints_of(cls).items()}
-
-
-def _owners(name: str, kinds: Sequence[str]) -> list[str]:
-    found = {
-        kind: [one for one in REGISTRIES[kind] if name in names_of(_described(kind, one))]
-        for kind in kinds
-    }
-    return [f"the {kind} {', '.join(names)}" for kind, names in found.items() if names]
-
-
-def _choices(positional: str | None, named: Sequence[str], optional: bool) -> dict[str, str]:
-    """Return the names of components that are options, with their help texts."""
-    rows = {f"--{kind} NAME": kind for kind in named}
-    rows = ({positional.upper(): positional} if positional else {}) | rows
-    texts = {name: f"Which {kind}: see `sterad list {kind}s`." for name, kind in rows.items()}
-    required = positional.upper() if positional and not optional else None
-    return {
-        name: text if name == required else f"{text} (default: {USUAL[rows[name]]})"
-        for name, text in texts.items()
-    }
-
-
-def _words_of(argv: Sequence[str], option: str) -> list[str]:
-    """Return what is given for an option, before the other options are known."""
+def _option_values(argv: Sequence[str], option: str) -> list[str]:
+    """Return the values of one option, before the other options are known."""
     pairs = zip(argv, [*argv[1:], ""], strict=True) if argv else ()
-    values = [after for word, after in pairs if word == f"--{option}"]
-    return values + [w.partition("=")[2] for w in argv if w.startswith(f"--{option}=")]
+    values = [after for argument, after in pairs if argument == f"--{option}"]
+    return values + [a.partition("=")[2] for a in argv if a.startswith(f"--{option}=")]

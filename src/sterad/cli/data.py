@@ -1,4 +1,4 @@
-"""`sterad data`: what datasets there are, which of them are here whole, and how to get them."""
+"""`sterad data`: list, check and download datasets."""
 
 import inspect
 import sys
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sterad.cli.options import positional, read
+from sterad.cli.options import parse_options, positional
 from sterad.data import DATASETS
 from sterad.data.dataset_files import check, check_cache, get
 from sterad.data.sources import SOURCES, data_root
@@ -16,30 +16,30 @@ from sterad.errors import SteradError
 
 @dataclass(frozen=True)
 class ListOptions:
-    """Say which datasets there are, how large, under which license and where from."""
+    """List all datasets with their size, license and source."""
 
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """Say whether a dataset is there, whole or not; without a NAME, all of them."""
+    """Check whether a dataset is present and complete; without NAME, check all."""
 
     name: str | None = positional("NAME", None)
-    """A dataset, see `sterad data list`."""
+    """Name of a dataset, see `sterad data list`."""
     root: Path | None = None
-    """Where the data lie; STERAD_DATA by default, else `data`."""
+    """Folder of the data (default: STERAD_DATA, else `data`)."""
 
 
 @dataclass(frozen=True)
 class GetOptions:
-    """Fetch the official files of a dataset, verify and unpack them; a second call continues."""
+    """Download, verify and unpack the official files of a dataset; run again to continue."""
 
     name: str = positional("NAME")
-    """A dataset, see `sterad data list`."""
+    """Name of a dataset, see `sterad data list`."""
     root: Path | None = None
-    """Where the data shall lie; STERAD_DATA by default, else `data`."""
+    """Folder of the data (default: STERAD_DATA, else `data`)."""
 
 
-def show(_: ListOptions) -> int:
+def list_datasets(_: ListOptions) -> int:
     """Print the datasets."""
     for name in DATASETS:
         source = SOURCES.get(name)
@@ -50,45 +50,45 @@ def show(_: ListOptions) -> int:
         print(f"{name}\n  {source.title}")
         print(
             f"  {source.classes} classes, {source.train:,} training and {source.test:,} test "
-            f"images of {shape}, {source.size / 1e6:,.0f} MB to fetch"
+            f"images of {shape}, {source.size / 1e6:,.0f} MB to download"
         )
         print(f"  license: {source.license}\n  from {source.page}")
     return 0
 
 
-def examine(options: CheckOptions) -> int:
-    """Print what is there; return 1 where something is not whole."""
-    name, place = options.name, data_root(options.root)
-    names = sorted(SOURCES) if name is None else [DATASETS.resolve(name)]
-    whole = True
-    for one in names:
-        found = check(one, place, checksums=True)
-        if name is None and not found.is_readable and not _begun(one, place):
-            print(f"{one} is not there")
+def check_datasets(options: CheckOptions) -> int:
+    """Print the state of datasets; return 1 if one is incomplete."""
+    root = data_root(options.root)
+    names = sorted(SOURCES) if options.name is None else [DATASETS.resolve(options.name)]
+    is_complete = True
+    for name in names:
+        result = check(name, root, checksums=True)
+        if options.name is None and not result.is_readable and not _has_files(name, root):
+            print(f"{name} is not present")
             continue
-        whole &= found.is_complete
-        print(found.message)
-        for line in check_cache(one, place):
+        is_complete &= result.is_complete
+        print(result.message)
+        for line in check_cache(name, root):
             print(f"  {line}")
-    return 0 if whole else 1
+    return 0 if is_complete else 1
 
 
-def fetch(options: GetOptions) -> int:
-    """Fetch, and print where it lies."""
+def get_dataset(options: GetOptions) -> int:
+    """Download a dataset and print where its files are."""
     print(get(DATASETS.resolve(options.name), data_root(options.root)))
     return 0
 
 
 COMMANDS: dict[str, tuple[type[Any], Callable[[Any], int]]] = {
-    "list": (ListOptions, show),
-    "check": (CheckOptions, examine),
-    "get": (GetOptions, fetch),
+    "list": (ListOptions, list_datasets),
+    "check": (CheckOptions, check_datasets),
+    "get": (GetOptions, get_dataset),
 }
 
 
-def _begun(name: str, root: Path) -> bool:
-    folders = [one.unpacks or one.path for choice in SOURCES[name].choices for one in choice]
-    return any((root / folder).exists() for folder in folders)
+def _has_files(name: str, root: Path) -> bool:
+    files = [file.unpacks or file.path for choice in SOURCES[name].choices for file in choice]
+    return any((root / file).exists() for file in files)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -101,7 +101,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     if name not in COMMANDS:
         raise SteradError(f"unknown command 'data {name}': known are {', '.join(COMMANDS)}")
-    options, act = COMMANDS[name]
-    code = act(read(options, argv[1:], f"sterad data {name}"))
+    options, run = COMMANDS[name]
+    code = run(parse_options(options, argv[1:], f"sterad data {name}"))
     sys.stdout.flush()
     return code

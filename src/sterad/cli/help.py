@@ -1,4 +1,4 @@
-"""Help texts: the fields of dataclasses in named groups, with what they take and their defaults."""
+"""Help texts of commands, made from the fields of dataclasses and the docstrings below them."""
 
 import ast
 import dataclasses
@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from sterad.validation import hints_of, names_of
+from sterad.validation import field_names, field_types
 
-INDENT = 26
-"""Columns of the names of options."""
+NAME_COLUMNS = 26
+"""Width of the column with the names of options."""
+MAX_COLUMNS = 110
 
 
 def print_help(
@@ -25,82 +26,94 @@ def print_help(
     names: Mapping[str, str] | None = None,
     values: Mapping[str, Any] | None = None,
     hidden: frozenset[str] = frozenset(),
-    folded: bool = True,
+    show_advanced: bool = False,
 ) -> None:
-    """Print what a command does and takes.
+    """Print what a command does and its options.
 
-    sections: titles with the dataclasses whose fields are their options; names: options that choose
-    a component, with their texts; values: those that stand in the place of defaults; hidden: fields
-    that are no options of this command; folded: whether fields marked as advanced are left out.
+    sections: titles with the dataclasses whose fields are options; names: options that choose a
+    component, with their texts; values: shown in place of the defaults; hidden: fields that are not
+    options of this command; show_advanced: whether fields marked as advanced are shown.
     """
-    width = min(shutil.get_terminal_size().columns, 110)
-    places = [one for classes in sections.values() for cls in classes for one in _places(cls)]
-    usage = " ".join([prog, *(_bracketed(one) for one in places), "[options]"])
+    width = min(shutil.get_terminal_size().columns, MAX_COLUMNS)
+    positionals = [
+        field
+        for classes in sections.values()
+        for cls in classes
+        for field in dataclasses.fields(cls)
+        if "positional" in field.metadata
+    ]
+    usage = " ".join([prog, *map(_usage_of, positionals), "[options]"])
     print(f"usage: {usage}\n\n{textwrap.fill(' '.join(about.split()), width)}")
-    left_out, choices = 0, [_Row(name, text, False) for name, text in (names or {}).items()]
+    hidden_count, choices = 0, [_Row(name, text, False) for name, text in (names or {}).items()]
     for title, classes in sections.items():
         rows = choices + [row for cls in classes for row in _rows(cls, values or {}, hidden)]
         choices = []
-        shown = [row for row in rows if not (folded and row.advanced)]
-        left_out += len(rows) - len(shown)
+        shown = [row for row in rows if show_advanced or not row.is_advanced]
+        hidden_count += len(rows) - len(shown)
         if shown:
             print(f"\n{title}")
             for row in shown:
-                print(row.text(width))
-    if left_out:
-        print(f"\n--help-all shows {left_out} more.")
+                print(row.format(width))
+    if hidden_count:
+        print(f"\n--help-all shows {hidden_count} more.")
 
 
 @dataclasses.dataclass(frozen=True)
 class _Row:
     name: str
     about: str
-    advanced: bool
+    is_advanced: bool
 
-    def text(self, width: int) -> str:
-        space = " " * INDENT
-        body = textwrap.wrap(self.about, width - INDENT) or [""]
-        if len(self.name) + 4 > INDENT:
-            return "\n".join([f"  {self.name}", *(space + line for line in body)])
-        first, *rest = body
-        return "\n".join([f"  {self.name:{INDENT - 2}}{first}", *(space + line for line in rest)])
+    def format(self, width: int) -> str:
+        indent = " " * NAME_COLUMNS
+        lines = textwrap.wrap(self.about, width - NAME_COLUMNS) or [""]
+        if len(self.name) + 4 > NAME_COLUMNS:
+            return "\n".join([f"  {self.name}", *(indent + line for line in lines)])
+        first, *rest = lines
+        name = f"  {self.name:{NAME_COLUMNS - 2}}"
+        return "\n".join([name + first, *(indent + line for line in rest)])
 
 
 def _rows(cls: type[Any], values: Mapping[str, Any], hidden: frozenset[str]) -> list[_Row]:
-    hints, about = hints_of(cls), field_docs(cls)
+    hints, docs = field_types(cls), field_docs(cls)
     rows = []
-    for one in dataclasses.fields(cls):
-        if one.name in hidden:
+    for field in dataclasses.fields(cls):
+        if field.name in hidden:
             continue
-        name = one.metadata.get("positional") or _spelt(one.name, hints[one.name], one.default)
-        default = values.get(one.name, one.default)
-        text = about.get(one.name, "")
-        said = " ".join([text, *([] if "(default:" in text else _default(default))])
-        rows.append(_Row(name, " ".join(said.split()), "advanced" in one.metadata))
+        name = field.metadata.get("positional") or _option_usage(field, hints[field.name])
+        text = docs.get(field.name, "")
+        if "(default:" not in text:
+            text = f"{text} {_format_default(values.get(field.name, field.default))}"
+        rows.append(_Row(name, " ".join(text.split()), "advanced" in field.metadata))
     return rows
 
 
-def _places(cls: type[Any]) -> list[Any]:
-    return [one for one in dataclasses.fields(cls) if "positional" in one.metadata]
+def _usage_of(positional: Any) -> str:
+    name: str = positional.metadata["positional"]
+    return name if positional.default is dataclasses.MISSING else f"[{name}]"
 
 
-def _bracketed(one: Any) -> str:
-    name: str = one.metadata["positional"]
-    return name if one.default is dataclasses.MISSING else f"[{name}]"
+def option_name(name: str) -> str:
+    """Return the option of a field.
+
+    >>> option_name("memory_batch")
+    '--memory-batch'
+    """
+    return f"--{name.replace('_', '-')}"
 
 
-def _spelt(name: str, hint: Any, default: Any) -> str:
-    dashed = name.replace("_", "-")
-    shown = metavar(hint)
-    if shown:
-        return f"--{dashed} {shown}"
-    if default is None:
-        return f"--{dashed}, --no-{dashed}"
-    return f"--no-{dashed}" if default is True else f"--{dashed}"
+def _option_usage(field: Any, hint: Any) -> str:
+    option, value = option_name(field.name), metavar(hint)
+    negated = f"--no-{option[2:]}"
+    if value:
+        return f"{option} {value}"
+    if field.default is None:
+        return f"{option}, {negated}"
+    return negated if field.default is True else option
 
 
 def metavar(hint: Any) -> str:
-    """Return what stands for the value of an option in help; nothing for a switch.
+    """Return the placeholder for the value of an option; nothing for a flag.
 
     >>> metavar(int | None), metavar(Literal["adam", "sgd"]), metavar(tuple[int, ...])
     ('INT', 'adam|sgd', 'INT ...')
@@ -109,7 +122,7 @@ def metavar(hint: Any) -> str:
     if origin is typing.Annotated:
         return metavar(inner[0])
     if origin in (typing.Union, types.UnionType):
-        return metavar(next(one for one in inner if one is not type(None)))
+        return metavar(next(t for t in inner if t is not type(None)))
     if origin is Literal:
         return "|".join(map(str, inner))
     if origin is tuple:
@@ -117,29 +130,29 @@ def metavar(hint: Any) -> str:
     return {bool: "", int: "INT", float: "FLOAT", Path: "PATH"}.get(hint, "TEXT")
 
 
-def _default(value: Any) -> list[str]:
-    silent = value is None or value is dataclasses.MISSING or value in ("", ())
-    return [] if silent or isinstance(value, bool) else [f"(default: {value})"]
+def _format_default(value: Any) -> str:
+    is_empty = value is None or value is dataclasses.MISSING or value in ("", ())
+    return "" if is_empty or isinstance(value, bool) else f"(default: {value})"
 
 
 def field_docs(cls: type[Any]) -> dict[str, str]:
-    """Return the docstrings below the fields of a dataclass and of those that it extends."""
-    found: dict[str, str] = {}
-    for one in reversed(cls.__mro__):
+    """Return the docstrings below the fields of a dataclass and of its base classes."""
+    docs: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
         try:
-            tree = ast.parse(textwrap.dedent(inspect.getsource(one)))
-        except (OSError, TypeError, SyntaxError):  # built in, or made without a file
+            tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
+        except (OSError, TypeError, SyntaxError):  # a built-in class, or one without a file
             continue
         body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
         for before, after in itertools.pairwise(body):
             if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name):
-                text = _string(after)
+                text = _docstring(after)
                 if text:
-                    found[before.target.id] = text
-    return {name: text for name, text in found.items() if name in names_of(cls)}
+                    docs[before.target.id] = text
+    return {name: text for name, text in docs.items() if name in field_names(cls)}
 
 
-def _string(node: ast.stmt) -> str:
+def _docstring(node: ast.stmt) -> str:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return node.value.value if isinstance(node.value.value, str) else ""
     return ""

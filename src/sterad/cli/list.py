@@ -1,4 +1,4 @@
-"""`sterad list`: what there is, and where each comes from."""
+"""`sterad list`: the registered components, and the modules that define them."""
 
 import dataclasses
 import difflib
@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sterad.classifiers import CLASSIFIERS
-from sterad.cli.options import positional, read
+from sterad.cli.options import parse_options, positional
 from sterad.data import DATASETS
 from sterad.encoders import ENCODERS
 from sterad.errors import SteradError
@@ -21,7 +21,8 @@ from sterad.experiments.tuned import read_tuned, tuned_files
 from sterad.loggers import LOGGERS
 from sterad.memory import MEMORIES
 from sterad.methods import METHODS
-from sterad.registry import Registry, canonical, load_plugin
+from sterad.plugins import load_plugin
+from sterad.registry import Registry, canonical_name
 from sterad.sphere import LAWS
 from sterad.streams import STREAMS
 from sterad.views import AUGMENTATIONS
@@ -42,16 +43,16 @@ REGISTRIES: tuple[Registry[Any], ...] = (
 
 @dataclass(frozen=True)
 class ListOptions:
-    """Say what there is and where it comes from: all of it, one kind, or one thing's fields."""
+    """List all components, those of one kind, or the fields of one component."""
 
     name: str | None = positional("NAME", None)
-    """A kind, such as methods or streams, or the name of one of them."""
+    """A kind, such as methods or streams, or the name of a component."""
     plugin: tuple[Path, ...] = ()
-    """A Python file that registers your own (repeatable)."""
+    """A Python file that registers your own components (repeatable)."""
 
 
-def _first_sentence(thing: Any) -> str:
-    return (inspect.getdoc(thing) or "").partition("\n")[0]
+def _summary(component: Any) -> str:
+    return (inspect.getdoc(component) or "").partition("\n")[0]
 
 
 def _print_all(registries: Sequence[Registry[Any]]) -> None:
@@ -60,37 +61,37 @@ def _print_all(registries: Sequence[Registry[Any]]) -> None:
         table = Table(box=None, pad_edge=False, show_header=False)
         table.add_column(width=20)
         for name in registry:
-            origin = registry.origin(name).rpartition(".")[0]
-            table.add_row(f"  {name}", f"{_first_sentence(registry[name])} [dim]{origin}[/dim]")
+            module = registry.qualified_name(name).rpartition(".")[0]
+            table.add_row(f"  {name}", f"{_summary(registry[name])} [dim]{module}[/dim]")
         console.print(f"[bold]{registry.kind}[/bold]", table, sep="\n")
 
 
 def _print_one(name: str) -> None:
     found = [registry for registry in REGISTRIES if name in registry]
     if not found:
-        known = [one for registry in REGISTRIES for one in registry]
+        known = [component for registry in REGISTRIES for component in registry]
         near = difflib.get_close_matches(name, [*known, *map(_plural, REGISTRIES)], n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise SteradError(
-            f"nothing is called {name!r}: {hint}kinds are {', '.join(map(_plural, REGISTRIES))}"
+            f"unknown component {name!r}: {hint}kinds are {', '.join(map(_plural, REGISTRIES))}"
         )
     for registry in found:
-        thing = registry[name]
-        print(f"{registry.kind} {registry.resolve(name)}: {_first_sentence(thing)}")
-        described = getattr(thing, "Config", thing)
-        if dataclasses.is_dataclass(described):
-            for field in dataclasses.fields(described):
+        component = registry[name]
+        print(f"{registry.kind} {registry.resolve(name)}: {_summary(component)}")
+        config = getattr(component, "Config", component)
+        if dataclasses.is_dataclass(config):
+            for field in dataclasses.fields(config):
                 print(f"  {field.name} = {field.default!r}")
         if registry is METHODS:
             _print_tuned(registry.resolve(name))
-            print(f"`sterad train {registry.resolve(name)} --help` explains each.")
+            print(f"`sterad train {registry.resolve(name)} --help` explains the fields.")
 
 
 def _print_tuned(method: str) -> None:
     for name in tuned_files():
-        if (found := read_tuned(name).get(method)) is not None:
-            values = ", ".join(f"{key} = {value!r}" for key, value in found.values.items())
-            print(f"  --tuned {name} ({found.source}): {values}")
+        if (tuned := read_tuned(name).get(method)) is not None:
+            values = ", ".join(f"{key} = {value!r}" for key, value in tuned.values.items())
+            print(f"  --tuned {name} ({tuned.source}): {values}")
 
 
 def _plural(registry: Registry[Any]) -> str:
@@ -99,13 +100,13 @@ def _plural(registry: Registry[Any]) -> str:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
-    options: ListOptions = read(ListOptions, argv, "sterad list")
+    options: ListOptions = parse_options(ListOptions, argv, "sterad list")
     for file in options.plugin:
         load_plugin(file)
-    kind = canonical(options.name or "")
-    meant = [one for one in REGISTRIES if kind in (one.kind, _plural(one))]
-    if options.name is None or meant:
-        _print_all(meant or REGISTRIES)
+    kind = canonical_name(options.name or "")
+    matching = [registry for registry in REGISTRIES if kind in (registry.kind, _plural(registry))]
+    if options.name is None or matching:
+        _print_all(matching or REGISTRIES)
     else:
         _print_one(options.name)
     return 0

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sterad.cli.options import positional, read
+from sterad.cli.options import parse_options, positional
 from sterad.report.table_formats import to_terminal
 from sterad.report.tables import MetricTable
 from sterad.report.write import write_report
@@ -40,7 +40,7 @@ def _print_table(table: MetricTable) -> None:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
-    options: ReportOptions = read(ReportOptions, argv, "sterad report")
+    options: ReportOptions = parse_options(ReportOptions, argv, "sterad report")
     page = write_report(
         options.runs,
         figures=options.figures,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from rich.console import Console
 from rich.table import Table
 
-from sterad.cli.components import Request, request
+from sterad.cli.components import Request, parse_request
 from sterad.cli.study import create_view
 from sterad.cli.train import OutputOptions
 from sterad.engine.execution import Execution
@@ -25,7 +25,7 @@ from sterad.experiments.tuned import Tuned, write_tuned
 from sterad.extras import require_extra
 from sterad.results.statistics import summarize
 from sterad.threads import cores
-from sterad.validation import Count, Seed, names_of
+from sterad.validation import Count, Seed, field_names
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -139,7 +139,7 @@ def main(argv: Sequence[str]) -> int:
     about = "Find the best values of a method, on images and seeds that no table reports."
     kinds = ("dataset", "stream", "launcher")
     hidden = frozenset({"seed"})
-    parsed = request(
+    parsed = parse_request(
         argv, "sterad search", about, "method", kinds, option_groups, hidden, optional=False
     )
     options: SearchOptions = parsed.take(SearchOptions)
@@ -244,11 +244,11 @@ def _changed_values(plan: SearchPlan, point: Mapping[str, Any]) -> dict[str, Any
 
 def _format_command(parsed: Request, config: RunConfig) -> str:
     """Return the command without the options that have no effect on the result."""
-    ignored = {*names_of(SearchOutput), *names_of(Execution), "storage", "save_tuned"}
+    ignored = {*field_names(SearchOutput), *field_names(Execution), "storage", "save_tuned"}
     ignored -= {"tuned", "config"}
     dataset = dataclasses.fields(config.dataset.fields)
     ignored |= {field.name for field in dataset if field.metadata.get("place")}
-    ignored |= set(names_of(type(parsed.component("launcher"))))
+    ignored |= set(field_names(type(parsed.component("launcher"))))
     options = {kind: [parsed.chosen[kind]] for kind in ("dataset", "stream")} | dict(parsed.typed)
     words = [
         f"--{name.replace('_', '-')} {' '.join(values)}"

@@ -1,11 +1,11 @@
-"""`sterad stream`: a stream in one line, as a file that others can train on, and as a picture."""
+"""`sterad stream`: describe a stream, save its order to a file, or draw it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sterad.atomic import write_atomically
-from sterad.cli.components import request
+from sterad.cli.components import parse_request
 from sterad.errors import SteradError
 from sterad.experiments.session import facts_of
 from sterad.report.figures.stream_and_memory import draw_proportions
@@ -15,43 +15,43 @@ from sterad.validation import Seed
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """Which stream, and what is made of it."""
+    """Options of the command."""
 
     seed: Seed = 0
     """Seed of the label order and the stream."""
     save: Path | None = None
-    """Write the order to this .npz file, for the stream replay-file."""
+    """Save the order to this .npz file, which `--stream replay-file` reads."""
     draw: Path | None = None
-    """Draw the proportions of the tasks over time to this .svg, .png or .pdf file."""
+    """Draw the proportions of the classes over time to this .svg, .png or .pdf file."""
     plugin: tuple[Path, ...] = ()
-    """Python files that register your own datasets and streams."""
+    """A Python file that registers your own datasets or streams (repeatable)."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Open the stream, describe it, and save or draw it if asked."""
-    asked = request(
-        argv, "sterad stream", __doc__ or "", "stream", ("dataset",), {"Stream": (StreamOptions,)}
-    )
-    wanted: StreamOptions = asked.take(StreamOptions)
-    _check_endings(wanted)
-    config = asked.config()
-    stream: Stream = config.stream.fields.open(config.dataset.fields.load(), wanted.seed)
+    """Print the description of the stream; save or draw it."""
+    about = "Describe a stream, save its order to a file, or draw it."
+    sections = {"Command": (StreamOptions,)}
+    request = parse_request(argv, "sterad stream", about, "stream", ("dataset",), sections)
+    options: StreamOptions = request.take(StreamOptions)
+    _check_suffixes(options)
+    config = request.config()
+    stream: Stream = config.stream.fields.open(config.dataset.fields.load(), options.seed)
     print(stream.describe())
-    if wanted.save is not None:
-        save_order(stream, wanted.save)
-        print(wanted.save)
-    if wanted.draw is not None:
-        _draw(stream, wanted.draw)
-        print(wanted.draw)
+    if options.save is not None:
+        save_order(stream, options.save)
+        print(options.save)
+    if options.draw is not None:
+        _draw(stream, options.draw)
+        print(options.draw)
     return 0
 
 
-def _check_endings(wanted: StreamOptions) -> None:
-    if wanted.save is not None and wanted.save.suffix != ".npz":
-        raise SteradError(f"cannot save to {str(wanted.save)!r}: its name must end in .npz")
-    if wanted.draw is not None and wanted.draw.suffix not in (".svg", ".png", ".pdf"):
+def _check_suffixes(options: StreamOptions) -> None:
+    if options.save is not None and options.save.suffix != ".npz":
+        raise SteradError(f"cannot save to {str(options.save)!r}: its name must end in .npz")
+    if options.draw is not None and options.draw.suffix not in (".svg", ".png", ".pdf"):
         raise SteradError(
-            f"cannot draw to {str(wanted.draw)!r}: its name must end in .svg, .png or .pdf"
+            f"cannot draw to {str(options.draw)!r}: its name must end in .svg, .png or .pdf"
         )
 
 

@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 
-from sterad.cli.components import request
+from sterad.cli.components import parse_request
 from sterad.cli.options import positional
 from sterad.engine.execution import Execution
 from sterad.experiments.config import earlier_versions
@@ -194,5 +194,5 @@ def main(argv: Sequence[str]) -> int:
     """Run the command."""
     option_groups = {"Study": (StudyOptions,), "Execution": (Execution,)}
     about = "Run the missing runs of a TOML grid and print mean ± std over seeds."
-    parsed = request(argv, "sterad study", about, None, ("launcher",), option_groups)
+    parsed = parse_request(argv, "sterad study", about, None, ("launcher",), option_groups)
     return run_study(parsed.take(StudyOptions), parsed.execution(), parsed.component("launcher"))

@@ -1,11 +1,11 @@
-"""`sterad train`: the main job. Fields of method, dataset and stream are options by their names."""
+"""`sterad train`: one run; the fields of method, dataset and stream are options."""
 
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sterad.cli.components import request
+from sterad.cli.components import Request, parse_request
 from sterad.engine.execution import Execution
 from sterad.experiments.config import RunSettings, earlier_versions
 from sterad.experiments.launchers import Job
@@ -17,47 +17,60 @@ from sterad.validation import Count
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """Where a run is written, and which files it is made from: nothing here changes its id."""
+    """Where a run is written, and which files are read; nothing here changes its id."""
 
     out: Path = Path("runs")
-    """Folder of all runs; each has a directory of its own there."""
+    """Folder of all runs; each run has its own directory there."""
     checkpoint_every: Count | None = None
-    """Steps between checkpoints, beside those at the ends of tasks (default: as often as they take
-    less than 1 % of the time)."""
+    """Steps between checkpoints; the end of a task has one as well (default: chosen so that
+    checkpoints take less than 1 % of the time)."""
     config: Path | None = None
-    """A TOML file with values by their names; options of the command line stand above it."""
+    """A TOML file of values; the command line overrides it."""
     tuned: str | None = None
-    """Tuned values of this method: a name from `sterad list METHOD`, or the path of a file; the
-    values of --config and of the command line stand above them."""
+    """Tuned values of the method: a name from `sterad list METHOD`, or a file; --config and the
+    command line override them."""
     logger: tuple[str, ...] = ()
-    """Send events to this logger as well (repeatable): see `sterad list`."""
+    """Send events to this logger as well (repeatable); `sterad list loggers` lists all."""
     plugin: tuple[Path, ...] = ()
     """A Python file that registers your own methods, datasets, streams (repeatable)."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Read the options of the named method, dataset and stream; run; print what came of it."""
-    own = {"Run": (RunSettings, OutputOptions), "Execution": (Execution,)}
-    about = "Learn from a stream seen once; the same command again continues, or prints the result."
-    asked = request(argv, "sterad train", about, "method", ("dataset", "stream"), own)
-    config, where = asked.config(), asked.take(OutputOptions)
-    job = Job(
-        config, where.out, asked.execution(), where.checkpoint_every, where.plugin, where.logger
+def parse_train_request(argv: Sequence[str]) -> Request:
+    """Parse the command line of `sterad train`."""
+    about = (
+        "Train a method on a stream, of which each image is seen once. The same command again "
+        "continues an interrupted run, or prints the result of a finished one."
     )
-    finished = job.directory.record.exists()
-    for sentence in [] if finished else earlier_versions(config, where.out):
-        print(f"sterad: {sentence}", file=sys.stderr)
-    record = job.run([] if finished else [progress_logger(config.id)])
-    _print(record, job.directory, finished)
+    sections = {"Run": (RunSettings, OutputOptions), "Execution": (Execution,)}
+    return parse_request(argv, "sterad train", about, "method", ("dataset", "stream"), sections)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run, or continue a run, and print its metrics."""
+    request = parse_train_request(argv)
+    config, output = request.config(), request.take(OutputOptions)
+    job = Job(
+        config,
+        output.out,
+        request.execution(),
+        output.checkpoint_every,
+        output.plugin,
+        output.logger,
+    )
+    is_finished = job.directory.record.exists()
+    for warning in [] if is_finished else earlier_versions(config, output.out):
+        print(f"sterad: {warning}", file=sys.stderr)
+    record = job.run([] if is_finished else [progress_logger(config.id)])
+    _print_result(record, job.directory, is_finished)
     return 0
 
 
-def _print(record: RunRecord, place: RunDirectory, finished: bool) -> None:
-    print(f"{record.id}{' (finished before)' if finished else ''}")
+def _print_result(record: RunRecord, directory: RunDirectory, was_finished: bool) -> None:
+    print(f"{record.id}{' (finished before)' if was_finished else ''}")
     for name in METRICS:
         value = getattr(record, name)
         if value is not None:
             print(f"  {name.replace('_', ' '):28} {value:8.2%}")
     print(f"  {'seconds':28} {record.seconds:8.1f}")
-    print(place.record)
+    print(directory.record)
     sys.stdout.flush()

@@ -6,7 +6,6 @@ that it is never visible in part. Opening an entry compares sizes only; `sterad 
 every byte.
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -21,6 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from filelock import FileLock, Timeout
 
 from sterad.data.arrays import array_bytes, array_digest, array_header
 from sterad.errors import SteradError
@@ -232,14 +232,17 @@ def hold_lock(file: Path, activity: str, wait: bool = True) -> Iterator[None]:
     If another process holds it, wait for that process, or raise an error without `wait`. An
     OSError of a folder that is not writable is passed to the caller.
     """
-    with open(file, "ab") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            if not wait:
-                raise SteradError(
-                    f"another process is {activity}: wait until it ends, then run this again"
-                ) from error
-            print(f"sterad: waiting for another process that is {activity}", file=sys.stderr)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    lock = FileLock(file, fallback_to_soft=False)  # a soft lock would outlive a killed process
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        if not wait:
+            raise SteradError(
+                f"another process is {activity}: wait until it ends, then run this again"
+            ) from error
+        print(f"sterad: waiting for another process that is {activity}", file=sys.stderr)
+        lock.acquire()
+    try:
         yield
+    finally:
+        lock.release()

@@ -15,7 +15,7 @@ import torch
 from sterad.encoders import MIN_CHANNELS_LAST_WIDTH
 from sterad.engine.allocator import keep_freed_memory
 from sterad.errors import SteradError
-from sterad.threads import cores, usual_threads
+from sterad.threads import cores, default_threads
 from sterad.torch_private import has_bfloat16_units
 from sterad.validation import ADVANCED, Range, build
 
@@ -35,24 +35,23 @@ class Execution:
     """How runs are computed; none of it changes a run's id, and a begun run keeps its own."""
 
     device: str = "cpu"
-    """cpu, cuda or mps (default: cuda where there is one)."""
+    """cpu, cuda or mps (default: cuda if available)."""
     threads: Annotated[int, Range(1, 4096)] | None = None
     """CPU threads (default: chosen from image size and cores)."""
     precision: Precision | None = None
-    """Of the encoder; weights, heads and losses are float32 always (default: the fastest that the
-    device has units for)."""
+    """Precision of the encoder; weights, heads and losses are always float32 (default: the fastest
+    that the device supports in hardware)."""
     view_threads: Annotated[int, Range(1, 4096)] | None = field(default=None, metadata=ADVANCED)
-    """Views that go through the network in parallel, with a thread each; 1: one after the other."""
+    """Number of views that pass the network in parallel, one thread each."""
     memory_format: Literal["channels_last", "contiguous"] = field(
         default="channels_last", metadata=ADVANCED
     )
-    """How images lie in memory."""
+    """Memory format of the images."""
     compile: bool | None = field(default=None, metadata=ADVANCED)
-    """Compile single passes of the encoder (default: where a run is long enough to gain by it);
+    """Compile single passes of the encoder (default: if the run is long enough to benefit);
     parallel passes are never compiled."""
     keeps_memory: bool = field(default=True, metadata=ADVANCED)
-    """Return freed memory to the system; otherwise it is kept for the next step where the allocator
-    can."""
+    """Return freed memory to the system; by default the allocator keeps it for the next step."""
 
     @classmethod
     def chosen(cls, **values: Any) -> "Execution":
@@ -91,8 +90,8 @@ class Execution:
         a step of AGD-FD on digits takes 0.3 s with one thread and 0.5 s with two. Views side by
         side do not wait for each other: they take all the threads there are.
         """
-        usual = 1 if input_shape[-1] <= SMALL_SIDE else usual_threads()
-        beside = 1 if self.device != "cpu" else self.threads or usual_threads()
+        usual = 1 if input_shape[-1] <= SMALL_SIDE else default_threads()
+        beside = 1 if self.device != "cpu" else self.threads or default_threads()
         precision = self.precision or _precision(self.device, input_shape)
         if (compile := self.compile) is None:
             compile = self._earns_compiling(precision, input_shape, width, steps)
@@ -134,7 +133,7 @@ class Execution:
 
     def apply(self) -> None:
         """Set what torch keeps per process."""
-        torch.set_num_threads(self.threads or usual_threads())
+        torch.set_num_threads(self.threads or default_threads())
         if self.keeps_memory and self.device == "cpu":
             keep_freed_memory()
 

@@ -14,7 +14,7 @@ from sterad.encoders import ENCODERS
 from sterad.engine import Execution
 from sterad.errors import SteradError
 from sterad.methods import METHODS, Problem
-from sterad.registry import source_digest
+from sterad.plugins import source_digest
 from sterad.streams import STREAMS
 from sterad.validation import (
     Count,
@@ -23,10 +23,10 @@ from sterad.validation import (
     Seed,
     Width,
     build,
-    checked,
-    field_named,
-    names_of,
-    unknown,
+    check_value,
+    field_names,
+    resolve_field_name,
+    unknown_field,
 )
 
 RESERVED = ("method", "dataset", "stream", "name", "digests")
@@ -41,7 +41,7 @@ class RunSettings:
     memory: MemorySize = 200
     """Capacity of the memory in images."""
     encoder: str = "resnet18"
-    """Network under the head."""
+    """Encoder; `sterad list encoders` lists all."""
     width: Width | None = None
     """Channels of the encoder's first stage (default: the usual width for the dataset)."""
     anytime: Count = 10
@@ -99,10 +99,10 @@ class RunConfig:
         cls, values: Mapping[str, Any], contents: Callable[[Any], str | None] | None = None
     ) -> "RunConfig":
         """Build from flat names; `contents` returns a dataset's digest, see `contents_digest`."""
-        given = {field_named(name): value for name, value in values.items()}
-        method = METHODS.resolve(checked("method", given.pop("method", "agd-fd"), str))
-        dataset = DATASETS.resolve(checked("dataset", given.pop("dataset", "digits"), str))
-        stream = STREAMS.resolve(checked("stream", given.pop("stream", "clear"), str))
+        given = {resolve_field_name(name): value for name, value in values.items()}
+        method = METHODS.resolve(check_value("method", given.pop("method", "agd-fd"), str))
+        dataset = DATASETS.resolve(check_value("dataset", given.pop("dataset", "digits"), str))
+        stream = STREAMS.resolve(check_value("stream", given.pop("stream", "clear"), str))
         owners: dict[str, type[Any]] = {
             "settings": RunSettings,
             "method": METHODS[method].Config,
@@ -113,7 +113,7 @@ class RunConfig:
         description = build(owners["dataset"], parts["dataset"])
         defaults = description.defaults()
         for name in ("tasks", "scale"):
-            if name in names_of(owners["stream"]) and parts["stream"].get(name) is None:
+            if name in field_names(owners["stream"]) and parts["stream"].get(name) is None:
                 parts["stream"][name] = getattr(defaults, name)
         if parts["settings"].get("width") is None:
             parts["settings"]["width"] = defaults.width
@@ -240,16 +240,16 @@ def route_fields(
     """Assign each value to the one owner with a field of its name; `where` is for messages."""
     parts: dict[str, dict[str, Any]] = {part: {} for part in owners}
     for owner in owners.values():
-        for taken in set(RESERVED) & set(names_of(owner)):
+        for taken in set(RESERVED) & set(field_names(owner)):
             raise SteradError(
                 f"the field {taken!r} of {owner.__name__} would hide the {taken} of the run or of "
                 "its parts: rename it in the plugin"
             )
     for name, value in values.items():
-        matching = [part for part, owner in owners.items() if name in names_of(owner)]
+        matching = [part for part, owner in owners.items() if name in field_names(owner)]
         if not matching:
-            known = [field for owner in owners.values() for field in names_of(owner)]
-            raise unknown(name, [*known, "method", "dataset", "stream"], where)
+            known = [field for owner in owners.values() for field in field_names(owner)]
+            raise unknown_field(name, [*known, "method", "dataset", "stream"], where)
         if len(matching) > 1:
             raise SteradError(
                 f"the field {name!r} belongs to {' and '.join(matching)}: rename it in the plugin"

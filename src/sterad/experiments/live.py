@@ -131,7 +131,7 @@ class LiveSession(Session):
         names = self.feed.labels.known
         self.feed.labels = LabelIndex(state["labels"])
         self.waiting = [
-            Batch(batch.x, torch.from_numpy(self.feed.labels.learn([names[i] for i in batch.y])))
+            Batch(batch.x, torch.from_numpy(self.feed.labels.encode([names[i] for i in batch.y])))
             for batch in self.waiting
         ]
         self.counts, self.samples = state["counts"], state["samples"]

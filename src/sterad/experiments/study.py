@@ -14,7 +14,7 @@ from sterad.experiments.tuned import tuned_values
 from sterad.methods import METHODS
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory
-from sterad.validation import checked, field_named, unknown
+from sterad.validation import check_value, resolve_field_name, unknown_field
 
 TABLES = ("fixed", "axes", "method")
 GRID_KEYS = ("tuned", *TABLES)
@@ -38,7 +38,7 @@ class Study:
         """
         file, raw = Path(path), read_toml(path, "the study")
         try:
-            return cls(checked("title", raw.get("title", file.stem), str), _expand_study(raw))
+            return cls(check_value("title", raw.get("title", file.stem), str), _expand_study(raw))
         except SteradError as error:
             line = find_line(file.read_text(), str(error))
             where = f"in the study {str(path)!r}{f', line {line}' if line else ''}"
@@ -81,9 +81,10 @@ def _expand_study(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
 
 def _replace_aliases(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Return a grid with the main names of fields and methods, as merging requires."""
-    tables = {key: rename_keys(raw[key], field_named) for key in ("fixed", "axes") if key in raw}
+    present = [key for key in ("fixed", "axes") if key in raw]
+    tables = {key: rename_keys(raw[key], resolve_field_name) for key in present}
     methods = rename_keys(raw.get("method", {}), METHODS.resolve)
-    methods = {name: rename_keys(values, field_named) for name, values in methods.items()}
+    methods = {name: rename_keys(values, resolve_field_name) for name, values in methods.items()}
     return {**raw, **tables, "method": methods}
 
 
@@ -107,7 +108,9 @@ def _expand_grid(
     fixed, axes, methods = (grid[table] for table in TABLES)
     for chosen in itertools.product(*axes.values()):
         point = dict(zip(axes, chosen, strict=True))
-        method = METHODS.resolve(checked("method", (fixed | point).get("method", "agd-fd"), str))
+        method = METHODS.resolve(
+            check_value("method", (fixed | point).get("method", "agd-fd"), str)
+        )
         tuned = read_values(grid["tuned"], method) if "tuned" in grid else {}
         values = tuned | fixed | methods.get(method, {}) | point | {"method": method}
         yield RunConfig.from_values(values, digest)
@@ -116,8 +119,8 @@ def _expand_grid(
 def _check_tables(raw: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
     for key in raw:
         if key not in known:
-            raise unknown(key, known, where)
-    checked("tuned", raw.get("tuned", ""), str)
+            raise unknown_field(key, known, where)
+    check_value("tuned", raw.get("tuned", ""), str)
     tables = {key: raw[key] for key in TABLES if key in raw}
     if isinstance(raw.get("method"), Mapping):
         tables |= {f"method.{name}": values for name, values in raw["method"].items()}

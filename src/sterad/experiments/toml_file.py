@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sterad.errors import SteradError
-from sterad.validation import field_named, names_of, unknown
+from sterad.validation import field_names, resolve_field_name, unknown_field
 
 _SUBJECT = re.compile(r"(the axis )?'([^']+)'|^([\w.-]+) (?:= |is |-?\d|[\"'\[])")
 """The name that an error message is about: the first quoted name, or the first word."""
@@ -41,10 +41,10 @@ def resolve_fields(table: Mapping[str, Any], cls: type[Any], owner: str) -> dict
 
     owner: what has these fields, for the error message.
     """
-    fields = rename_keys(table, field_named)
+    fields = rename_keys(table, resolve_field_name)
     for name in fields:
-        if name not in names_of(cls):
-            raise unknown(name, names_of(cls), owner)
+        if name not in field_names(cls):
+            raise unknown_field(name, field_names(cls), owner)
     return fields
 
 

@@ -15,12 +15,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from sterad.atomic import alone, write_atomically
+from filelock import FileLock
+
+from sterad.atomic import write_atomically
 from sterad.errors import SteradError
 from sterad.experiments.toml_file import read_toml, resolve_fields
 from sterad.methods import METHODS
-from sterad.registry import canonical
-from sterad.validation import build, checked
+from sterad.registry import canonical_name
+from sterad.validation import build, check_value
 
 PACKAGED_FOLDER = Path(__file__).parents[1] / "best"
 """Folder of the files in an installed package."""
@@ -69,7 +71,7 @@ def read_tuned(name: str, parents: tuple[str, ...] = ()) -> dict[str, Tuned]:
     file = _find_file(name)
     tables = read_toml(file, "the file of tuned values")
     like = tables.pop("like", None)
-    tuned = {} if like is None else read_tuned(checked("like", like, str), (*parents, name))
+    tuned = {} if like is None else read_tuned(check_value("like", like, str), (*parents, name))
     for method, table in tables.items():
         if not isinstance(table, dict):
             raise SteradError(f"{method} = {table!r} in {str(file)!r} is not the table of a method")
@@ -112,7 +114,9 @@ def write_tuned(file: Path, method: str, tuned: Tuned) -> str | None:
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with alone(file.parent):  # two searches that end at the same time keep both tables
+        with FileLock(
+            file.with_name(f".{file.name}.lock")
+        ):  # two searches that end at the same time keep both tables
             before = file.read_text() if file.exists() else ""
             table = {"source": tuned.source, **tuned.values}
             write_atomically(file, replace_table(before, method, table))
@@ -168,7 +172,7 @@ def _find_table(lines: list[str], method: str) -> tuple[int, int]:
 
 
 def _is_name_of(name: str, method: str) -> bool:
-    return canonical(name) == method or (name in METHODS and METHODS.resolve(name) == method)
+    return canonical_name(name) == method or (name in METHODS and METHODS.resolve(name) == method)
 
 
 def _other_tables(text: str, method: str) -> dict[str, Any]:

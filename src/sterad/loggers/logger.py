@@ -1,21 +1,24 @@
-"""The protocol of loggers, and those that can be asked for by name."""
+"""The protocol and the registry of loggers, the scalars of an event, and the file of events."""
 
+import contextlib
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from sterad.errors import SteradError
 from sterad.registry import Registry
 
 
 class Logger(Protocol):
-    """Anything that takes events; used as a context so that it can clean up."""
+    """A context manager that receives events."""
 
     def __enter__(self) -> Self:
-        """Open."""
+        """Open the logger."""
 
     def emit(self, event: Mapping[str, Any]) -> None:
-        """Take one event."""
+        """Receive one event."""
 
     def __exit__(
         self,
@@ -23,11 +26,69 @@ class Logger(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close."""
+        """Close the logger."""
 
 
 LOGGERS: Registry[Callable[[str, Path, Mapping[str, Any]], Logger]] = Registry(
     "logger", "sterad.loggers"
 )
-"""By name, what makes a logger from the id of a run, its directory and its config as plain values;
-nothing is opened or written before the logger is entered."""
+"""Factories of loggers, called with the id of a run, its directory and its config as a dict.
+
+A factory opens and writes nothing; `__enter__` does.
+"""
+
+_SCALARS = {
+    "progress": ("loss",),
+    "evaluation": ("accuracy", "seen"),
+    "end": ("final_average_accuracy", "anytime_accuracy"),
+}
+"""Fields of each kind of event that are plotted as curves."""
+
+
+def event_scalars(event: Mapping[str, Any]) -> dict[str, float]:
+    """Return the scalars of an event by name, with one accuracy per task that has been seen.
+
+    >>> event_scalars({"event": "evaluation", "accuracy": 0.5, "seen": 4, "cells": (0.5, None)})
+    {'accuracy': 0.5, 'seen': 4, 'accuracy/1': 0.5}
+    >>> event_scalars({"event": "checkpoint", "step": 7})
+    {}
+    """
+    scalars = {name: event[name] for name in _SCALARS.get(event["event"], ())}
+    cells = enumerate(event.get("cells", ()), start=1)
+    scalars |= {f"accuracy/{task}": cell for task, cell in cells}
+    return {name: value for name, value in scalars.items() if value is not None}
+
+
+class JsonLines:
+    """Appends each event as a line of JSON and flushes it: a kill loses at most one line."""
+
+    def __init__(self, path: Path) -> None:
+        """Set the path of the file, which `__enter__` opens."""
+        self.path = path
+
+    def __enter__(self) -> Self:
+        """Open the file for appending."""
+        try:
+            self.file = open(self.path, "a")
+        except OSError as error:
+            raise self._write_error(error) from error
+        return self
+
+    def emit(self, event: Mapping[str, Any]) -> None:
+        """Append one line."""
+        try:
+            self.file.write(json.dumps(event) + "\n")
+            self.file.flush()
+        except OSError as error:
+            raise self._write_error(error) from error
+
+    def _write_error(self, error: OSError) -> SteradError:
+        return SteradError(
+            f"cannot write {str(self.path)!r}: {error.strerror}. Free some space or choose another "
+            "folder with --out; the run continues from its last checkpoint"
+        )
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file; `emit` has already reported a full disk."""
+        with contextlib.suppress(OSError):
+            self.file.close()

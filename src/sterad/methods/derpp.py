@@ -40,7 +40,7 @@ class DERppConfig(ReplayConfig):
     alpha: NonNegative = 0.2
     """Weight of the distance to the stored logits."""
     beta: NonNegative = 1.0
-    """Weight of the cross-entropy of the memory."""
+    """Weight of the cross-entropy on memory images."""
 
 
 @METHODS.register("derpp", alias=("der++",))

@@ -47,7 +47,7 @@ class DVCConfig(ReplayConfig):
     views: Annotated[int, Range(1, 1)] = 1
     """Always 1: the loss takes one random view."""
     candidates: Count = 128
-    """Images drawn from memory, of which the most interfered `memory_batch` are retrieved."""
+    """Number of images drawn from memory; the `memory_batch` most interfered ones are retrieved."""
     consistency: NonNegative = 4.0
     """Weight of the distance between the posteriors of the views and of the pair; CIFAR-10: 2."""
 

@@ -58,13 +58,14 @@ class FixedDirectionsConfig(ReplayConfig):
     projection: Dimension = 512
     """Dimension of the projection; it grows when a label exceeds it."""
     directions: Literal["basis", "moving", "moving-mean"] = "basis"
-    """Fixed basis vectors, or the unit-length or plain mean of each class of the batch."""
+    """basis vectors, or batch means of each class with (moving) or without (moving-mean) unit
+    length."""
     objective: Literal["posterior", "likelihood"] = "posterior"
     """posterior contrasts the classes of the batch; likelihood only pulls to the own direction."""
     norm_all: bool = False
-    """Put all seen classes in the denominator instead of those of the batch."""
+    """Use all seen classes in the denominator, not only those of the batch."""
     classifier: str = "nearest-mean"
-    """nearest-mean of the encoder's features, or nearest-direction of the projection."""
+    """nearest-mean in feature space, or nearest-direction of the projection."""
     retrain_head: bool = False
     """With nearest-direction: retrain a copy of the head on the memory before each evaluation."""
 

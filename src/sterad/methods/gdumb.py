@@ -34,7 +34,7 @@ class GDumbConfig(FromScratchConfig):
     weight_decay: NonNegative = 1e-6
     clip: Positive | None = 10.0
     memory_batch: BatchSize = 16
-    """Images of the memory in each step of the training."""
+    """Number of memory images per training step."""
     epochs: Count = 30
     augmentation: str = "partial"
     head: str = "mlp"

@@ -25,7 +25,7 @@ class JointConfig(FromScratchConfig):
     """Learning rate of the first epoch."""
     weight_decay: NonNegative = 5e-4
     memory_batch: BatchSize = 64
-    """Images in each step of the training."""
+    """Number of images per training step."""
     epochs: Count = 20
     memory_policy: str = field(default="everything", metadata=ADDED)
 

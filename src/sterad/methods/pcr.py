@@ -38,7 +38,7 @@ class PCRConfig(ReplayConfig):
     weight_decay: NonNegative = 0.0
     head: str = "cosine"
     views: Views = 1
-    """Random views of each image beside the image itself."""
+    """Number of random views per image, in addition to the image itself."""
     temperature: Positive = 0.09
     """Divisor of the cosines, in training and in predictions."""
 

@@ -3,7 +3,6 @@
 A damaged record is reported and left out.
 """
 
-import fcntl
 import json
 import math
 import os
@@ -11,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from sterad.atomic import remove_leftovers, write_atomically
 from sterad.errors import SteradError
@@ -35,27 +36,27 @@ class RunDirectory:
         """Lock the directory for this process; the system releases the lock even after SIGKILL."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = open(self.path / "lock", "ab", buffering=0)  # noqa: SIM115 - it is closed below
-        except OSError as error:
-            raise self._write_error(error) from error
-        with lock:
-            self._acquire_lock(lock.fileno())
-            remove_leftovers(self.path)
-            yield
-
-    def _acquire_lock(self, descriptor: int) -> None:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, str(os.getpid()).encode())
-        except BlockingIOError as error:
-            owner = (self.path / "lock").read_text() or "unknown"
+            # Not thread-local: another thread may release it.
+            lock = FileLock(self.path / "lock", thread_local=False, on_acquired=_write_pid)
+            lock.acquire(timeout=0)
+        except Timeout as error:
             raise SteradError(
-                f"the run {str(self.path)!r} is being written by process {owner}: "
+                f"the run {str(self.path)!r} is being written by process {self._lock_holder()}: "
                 "wait for it to finish, or choose another folder with --out"
             ) from error
         except OSError as error:
             raise self._write_error(error) from error
+        try:
+            remove_leftovers(self.path)
+            yield
+        finally:
+            lock.release()
+
+    def _lock_holder(self) -> str:
+        try:
+            return (self.path / "lock").read_text() or "unknown"
+        except OSError:  # Windows lets no other process read a locked file
+            return "unknown"
 
     def _write_error(self, error: OSError) -> SteradError:
         return SteradError(
@@ -96,6 +97,11 @@ class RunDirectory:
             lines = self.events.read_text().splitlines()
             text = "".join(line + "\n" for line in lines if _is_event_until(line, step))
             write_atomically(self.events, text)
+
+
+def _write_pid(descriptor: int) -> None:
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, str(os.getpid()).encode())
 
 
 def _is_event_until(line: str, step: int) -> bool:

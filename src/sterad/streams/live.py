@@ -78,7 +78,7 @@ class LiveStream:
                 f"{where} has inputs of shape {inputs.shape[1:]} and earlier batches had "
                 f"{self.input_shape}: give all inputs the same shape"
             )
-        return inputs, torch.from_numpy(self.labels.learn(labels))
+        return inputs, torch.from_numpy(self.labels.encode(labels))
 
 
 @STREAMS.register("live")

@@ -12,7 +12,7 @@ from sterad.engine.execution import Execution
 from sterad.experiments.config import RunConfig
 from sterad.experiments.launchers import Job, Launcher, Outcome
 from sterad.experiments.run import run
-from sterad.registry import load_plugin
+from sterad.plugins import load_plugin
 from sterad.results.run_directory import RunDirectory
 
 SMALL = {"dataset": "digits", "memory": 20, "width": 2, "anytime": 2, "test_per_class": 5}

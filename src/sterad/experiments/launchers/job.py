@@ -14,7 +14,8 @@ from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
 from sterad.experiments.run import run
 from sterad.loggers import LOGGERS, Logger
-from sterad.registry import Registry, load_plugin
+from sterad.plugins import load_plugin
+from sterad.registry import Registry
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory
 from sterad.validation import build

@@ -14,7 +14,7 @@ from sterad.errors import SteradError
 from sterad.experiments.config import ComponentConfig
 from sterad.experiments.toml_file import read_toml, rename_keys, resolve_fields
 from sterad.methods import METHODS
-from sterad.validation import build, checked, hints_of, unknown
+from sterad.validation import build, check_value, field_types, unknown_field
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -55,15 +55,16 @@ class Dimension:
             )
         for key in table:
             if key not in DIMENSION_KEYS:
-                raise unknown(key, DIMENSION_KEYS, f"the dimension {name!r}")
-        only = resolve_fields(checked("only", table.get("only", {}), dict), fields, "the method")
-        hint = hints_of(fields)[name]
+                raise unknown_field(key, DIMENSION_KEYS, f"the dimension {name!r}")
+        conditions = check_value("only", table.get("only", {}), dict)
+        only = resolve_fields(conditions, fields, "the method")
+        hint = field_types(fields)[name]
         if "values" not in table:
             return cls._range_from_toml(name, table, hint, only)
-        values = checked(name, table["values"], list)
+        values = check_value(name, table["values"], list)
         if not values:
             raise SteradError(f"{name} has an empty list: give at least one value")
-        unique = tuple(dict.fromkeys(checked(name, value, hint) for value in values))
+        unique = tuple(dict.fromkeys(check_value(name, value, hint) for value in values))
         return cls(name, unique, only=only)
 
     @classmethod
@@ -72,12 +73,12 @@ class Dimension:
     ) -> "Dimension":
         if not {"low", "high"} <= table.keys():
             raise SteradError(f"{name} has neither values nor low and high: give one or the other")
-        low, high = (checked(name, table[key], hint) for key in ("low", "high"))
+        low, high = (check_value(name, table[key], hint) for key in ("low", "high"))
         if not all(isinstance(end, int | float) and math.isfinite(end) for end in (low, high)):
             raise SteradError(
                 f"{name} from {low!r} to {high!r} is not a range of numbers: give a list"
             )
-        log = checked("log", table.get("log", False), bool)
+        log = check_value("log", table.get("log", False), bool)
         if not low < high or (log and low <= 0):
             rule = "0 < low < high" if log else "low < high"
             raise SteradError(f"{name} from {low} to {high} is not a range: give {rule}")

@@ -12,7 +12,7 @@ from sterad.engine import Execution
 from sterad.errors import SteradError
 from sterad.registry import Registry
 from sterad.streams import Batch, Boundary
-from sterad.validation import check_fields, names_of
+from sterad.validation import check_fields, field_names
 
 L = TypeVar("L", bound="Learner")
 PREDICTION_BATCH_SIZE = 500
@@ -170,7 +170,7 @@ def build_learner(
     execution = problem.execution.settled(problem.input_shape, problem.width, steps)
     problem = replace(problem, execution=execution)
     default = cls.default_parts(config, problem)
-    known = [] if default is None else names_of(type(default))
+    known = [] if default is None else field_names(type(default))
     if unknown := sorted(set(parts) - set(known)):
         raise SteradError(
             f"{cls.__name__} has no part {unknown[0]!r}: its parts are {', '.join(known) or 'none'}"

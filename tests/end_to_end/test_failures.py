@@ -1,4 +1,4 @@
-"""What goes wrong is said in a sentence, exit code 2, and nothing already written is damaged."""
+"""Invalid values, damaged files and full disks: one error message, exit code 2, no data lost."""
 
 import os
 import pickle
@@ -23,33 +23,33 @@ TRAIN = ["train", "agd-fd", *SMALL]
 
 
 @pytest.fixture
-def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Run a command that must be refused; return the sentence."""
+def error_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Return a function that runs a command, checks that it fails, and returns the message."""
 
-    def run(*words: str) -> str:
+    def run(*argv: str) -> str:
         capsys.readouterr()
-        assert main(words) == 2
-        said = capsys.readouterr().err
-        assert "Traceback" not in said
-        return said.splitlines()[-1]
+        assert main(argv) == 2
+        errors = capsys.readouterr().err
+        assert "Traceback" not in errors
+        return errors.splitlines()[-1]
 
     return run
 
 
-def begun(out: Path) -> Path:
-    """Return the directory of a run that was interrupted half-way: no record, a checkpoint."""
+def interrupted_run(out: Path) -> Path:
+    """Return the directory of a run with a checkpoint and without a record."""
     assert main([*TRAIN, "--out", str(out), "--checkpoint-every", "1"]) == 0
     (folder,) = out.iterdir()
     (folder / "record.json").unlink()
     return folder
 
 
-def files(folder: Path) -> dict[str, bytes]:
+def read_files(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.name != "lock"}
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("argv", "expected"),
     [
         (["--memory", "0"], "memory 0 stores no samples"),
         (
@@ -78,47 +78,55 @@ def files(folder: Path) -> dict[str, bytes]:
         (["--lr", "1e6", "--optimizer", "sgd", "--weight-decay", "1e6"], "diverged"),
     ],
 )
-def test_values_that_no_run_can_have(
-    words: list[str], said: str, refused: Callable[..., str], tmp_path: Path
+def test_invalid_values_are_refused(
+    argv: list[str], expected: str, error_of: Callable[..., str], tmp_path: Path
 ) -> None:
-    sentence = refused(*TRAIN, *words, "--out", str(tmp_path / "runs"))
-    assert said in sentence
+    message = error_of(*TRAIN, *argv, "--out", str(tmp_path / "runs"))
+    assert expected in message
 
 
-def test_a_refused_config_leaves_no_directory(refused: Callable[..., str], tmp_path: Path) -> None:
-    place = ("--out", str(tmp_path / "runs"))
-    told = "--variance -1.0 is out of range: give a number in (0, 1e+06]"
-    assert told in refused(*TRAIN, "--variance", "-1", *place)
-    assert "is more than the" in refused(*TRAIN, "--threads", "4096", *place)
+def test_an_invalid_config_creates_no_directory(
+    error_of: Callable[..., str], tmp_path: Path
+) -> None:
+    out = ("--out", str(tmp_path / "runs"))
+    expected = "--variance -1.0 is out of range: give a number in (0, 1e+06]"
+    assert expected in error_of(*TRAIN, "--variance", "-1", *out)
+    assert "is more than the" in error_of(*TRAIN, "--threads", "4096", *out)
     assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("keep", [0, 1, 1000, -1])
-def test_a_truncated_checkpoint(keep: int, refused: Callable[..., str], tmp_path: Path) -> None:
-    folder = begun(tmp_path)
+def test_a_truncated_checkpoint_is_refused(
+    keep: int, error_of: Callable[..., str], tmp_path: Path
+) -> None:
+    folder = interrupted_run(tmp_path)
     file = folder / "checkpoint.pt"
     file.write_bytes(file.read_bytes()[:keep])
-    before = files(folder)
-    sentence = refused(*TRAIN, "--out", str(tmp_path))
-    assert "checkpoint.pt" in sentence
-    assert "delete" in sentence
-    assert files(folder) == before
+    before = read_files(folder)
+    message = error_of(*TRAIN, "--out", str(tmp_path))
+    assert "checkpoint.pt" in message
+    assert "delete" in message
+    assert read_files(folder) == before
     file.unlink()
-    assert main([*TRAIN, "--out", str(tmp_path)]) == 0, "the remedy works"
+    assert main([*TRAIN, "--out", str(tmp_path)]) == 0, (
+        "deleting the checkpoint helps, as the message says"
+    )
 
 
-def test_a_foreign_checkpoint(refused: Callable[..., str], tmp_path: Path) -> None:
-    file = begun(tmp_path) / "checkpoint.pt"
+def test_a_checkpoint_of_another_run_is_refused(
+    error_of: Callable[..., str], tmp_path: Path
+) -> None:
+    file = interrupted_run(tmp_path) / "checkpoint.pt"
     save_checkpoint(file, "another-run", {})
-    assert "belongs to 'another-run'" in refused(*TRAIN, "--out", str(tmp_path))
+    assert "belongs to 'another-run'" in error_of(*TRAIN, "--out", str(tmp_path))
     torch.save({"weights": torch.zeros(2)}, file)
-    assert "is not a checkpoint of sterad" in refused(*TRAIN, "--out", str(tmp_path))
+    assert "is not a checkpoint of sterad" in error_of(*TRAIN, "--out", str(tmp_path))
     torch.save({"format": "sterad checkpoint", "schema": 99, "owner": "", "state": {}}, file)
-    assert "schema 99" in refused(*TRAIN, "--out", str(tmp_path))
+    assert "schema 99" in error_of(*TRAIN, "--out", str(tmp_path))
 
 
 class Bomb:
-    """Writes a file when it is unpickled."""
+    """Creates a folder when it is unpickled."""
 
     def __init__(self, target: Path) -> None:
         self.target = target
@@ -131,23 +139,23 @@ class Bomb:
     "writer", [torch.save, lambda bomb, file: file.write_bytes(pickle.dumps(bomb))]
 )
 def test_a_checkpoint_that_would_run_code_is_refused(
-    writer: Callable[..., object], refused: Callable[..., str], tmp_path: Path
+    writer: Callable[..., object], error_of: Callable[..., str], tmp_path: Path
 ) -> None:
-    file = begun(tmp_path / "runs") / "checkpoint.pt"
+    file = interrupted_run(tmp_path / "runs") / "checkpoint.pt"
     writer(Bomb(tmp_path / "exploded"), file)
-    assert "checkpoint.pt" in refused(*TRAIN, "--out", str(tmp_path / "runs"))
+    assert "checkpoint.pt" in error_of(*TRAIN, "--out", str(tmp_path / "runs"))
     assert not (tmp_path / "exploded").exists()
 
 
-def test_a_damaged_record(refused: Callable[..., str], tmp_path: Path) -> None:
+def test_a_damaged_record_is_refused(error_of: Callable[..., str], tmp_path: Path) -> None:
     assert main([*TRAIN, "--out", str(tmp_path)]) == 0
     (record,) = tmp_path.glob("*/record.json")
     record.write_text(record.read_text()[:100])
-    assert "record.json" in refused(*TRAIN, "--out", str(tmp_path))
+    assert "record.json" in error_of(*TRAIN, "--out", str(tmp_path))
 
 
-def test_a_directory_that_another_process_is_writing(
-    refused: Callable[..., str], tmp_path: Path
+def test_a_run_that_another_process_is_writing_is_refused(
+    error_of: Callable[..., str], tmp_path: Path
 ) -> None:
     long = [*TRAIN, "--per-class", "3000", "--out", str(tmp_path)]
     with subprocess.Popen(
@@ -159,57 +167,57 @@ def test_a_directory_that_another_process_is_writing(
             while not list(tmp_path.glob("*/events.jsonl")):
                 assert other.poll() is None
                 time.sleep(0.01)
-            sentence = refused(*long)
-            assert str(other.pid) in sentence
-            assert "wait" in sentence
+            message = error_of(*long)
+            assert str(other.pid) in message
+            assert "wait" in message
         finally:
             other.kill()
 
 
 @pytest.mark.parametrize("step", ["config", pytest.param("checkpoint", marks=pytest.mark.slow)])
-def test_files_that_may_not_grow(step: str, tmp_path: Path) -> None:
-    """A limit on file sizes fails writes for real, wherever the tests run."""
-    folder = begun(tmp_path)
+def test_a_file_size_limit_loses_no_data(step: str, tmp_path: Path) -> None:
+    """A limit on file sizes makes writes fail on every system."""
+    folder = interrupted_run(tmp_path)
     if step == "config":
         shutil.rmtree(folder)
     limit = 10 if step == "config" else 3000
-    before = files(folder) if folder.exists() else {}
+    before = read_files(folder) if folder.exists() else {}
     code = (
         f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
         "from sterad.cli import main; sys.exit(main(sys.argv[1:]))"
     )
-    words = [*TRAIN, "--out", str(tmp_path), "--checkpoint-every", "1"]
-    # The finished checkpoint is set back, so that there is something left to learn and to write.
+    argv = [*TRAIN, "--out", str(tmp_path), "--checkpoint-every", "1"]
+    # Without the final checkpoint, the run starts again and has to write one.
     if step == "checkpoint":
         (folder / "checkpoint.pt").unlink()
         before.pop("checkpoint.pt")
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
-    assert done.returncode == 2, done.stderr
-    assert "cannot write" in done.stderr
-    assert "Traceback" not in done.stderr
+    result = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True)
+    assert result.returncode == 2, result.stderr
+    assert "cannot write" in result.stderr
+    assert "Traceback" not in result.stderr
     assert not (folder / "record.json").exists()
     if step == "checkpoint":
         assert (folder / "config.json").read_bytes() == before["config.json"]
-    assert main(words) == 0, "with room again the same command finishes"
+    assert main(argv) == 0, "without the limit the same command finishes"
 
 
-def test_no_space_left_on_the_device(tmp_path: Path) -> None:
+def test_a_full_disk_loses_no_data(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     if shutil.which("mount") is None or os.geteuid() != 0:
-        pytest.skip("a full disk is a tmpfs of 64 kB, which only root can mount")
+        pytest.skip("the test needs root to mount a tmpfs of 64 kB")
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)])
     if mounted.returncode:
-        pytest.skip("this system lets not even root mount a tmpfs")
+        pytest.skip("this system does not allow mounting a tmpfs")
     try:
-        words = [*TRAIN, "--out", str(disk), "--checkpoint-every", "1"]
+        argv = [*TRAIN, "--out", str(disk), "--checkpoint-every", "1"]
         code = "import sys; from sterad.cli import main; sys.exit(main(sys.argv[1:]))"
-        done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
-        assert done.returncode == 2, done.stderr
-        assert "No space left on device" in done.stderr
-        assert "Traceback" not in done.stderr
-        assert not list(disk.glob("*/.*.tmp")), "a write that failed leaves nothing behind"
+        result = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True)
+        assert result.returncode == 2, result.stderr
+        assert "No space left on device" in result.stderr
+        assert "Traceback" not in result.stderr
+        assert not list(disk.glob("*/.*.tmp")), "a failed write leaves no temporary file"
         subprocess.run(["mount", "-o", "remount,size=16m", str(disk)], check=True)
-        assert main(words) == 0, "with room again the same command finishes"
+        assert main(argv) == 0, "without the limit the same command finishes"
     finally:
         subprocess.run(["umount", str(disk)], check=True)

@@ -1,4 +1,4 @@
-"""Subject: a method in the middle of a stream, with a memory that has something to replay."""
+"""The setup of a benchmark: image size, classes, memory, and learners in the middle of a stream."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from sterad.methods.base.from_scratch import FromScratch
 from sterad.methods.base.replay import Replay
 from sterad.streams import Batch
 
-STEPS = 10_000
-"""Steps of the run that a subject is in the middle of, as many as the paper's longest has: what
-pays in the long run is on."""
-FILLED = 200
-"""Images that the memory holds before anything is timed, more than any method asks for."""
+STREAM_STEPS = 10_000
+"""Steps of the simulated run, as many as the paper's longest: optimizations that pay off only in
+long runs are on."""
+STORED_IMAGES = 200
+"""Images in memory before timing starts, more than any method retrieves."""
 
 
 @dataclass(frozen=True)
-class Scene:
-    """What all subjects of one benchmark share."""
+class BenchSetup:
+    """Values that all measurements of one benchmark share."""
 
     image_size: int = 32
     channels: int = 3
@@ -36,17 +36,17 @@ class Scene:
         return self.channels, self.image_size, self.image_size
 
     def batch(self, images: int | None = None, seed: int = 0) -> Batch:
-        """Return random images with labels among all classes."""
+        """Return random images with random labels."""
         rng, count = torch.Generator().manual_seed(seed), images or self.batch_size
-        bytes_ = torch.randint(0, 256, (count, *self.input_shape), generator=rng)
-        return Batch(bytes_ / 255, torch.randint(0, self.classes, (count,), generator=rng))
+        pixels = torch.randint(0, 256, (count, *self.input_shape), generator=rng)
+        return Batch(pixels / 255, torch.randint(0, self.classes, (count,), generator=rng))
 
     def settled(self, execution: Execution) -> Execution:
-        """Return the execution with all that suits a long run of this scene."""
-        return execution.settled(self.input_shape, self.width, STEPS)
+        """Return the execution with its open fields chosen for a long run."""
+        return execution.settled(self.input_shape, self.width, STREAM_STEPS)
 
     def learner(self, method: str, execution: Execution) -> Learner:
-        """Return a method that has met one large batch."""
+        """Return a learner that has stored one large batch."""
         problem = Problem(
             input_shape=self.input_shape,
             classes=self.classes,
@@ -56,27 +56,30 @@ class Scene:
             width=self.width,
             execution=execution,
         )
-        learner = build_learner(method, METHODS[method].Config(), problem, STEPS)
+        learner = build_learner(method, METHODS[method].Config(), problem, STREAM_STEPS)
         learner.problem.execution.apply()
-        learner.observe(self.batch(FILLED))
+        learner.observe(self.batch(STORED_IMAGES))
         return learner
 
-    def after(self, samples: int, execution: Execution) -> Replay:
-        """Return ER as it is after so many images, of which the memory has its share."""
+    def learner_after(self, samples: int, execution: Execution) -> Replay:
+        """Return an ER learner in its state after `samples` images of a stream."""
         learner = self.learner("er", execution)
         assert isinstance(learner, Replay)
-        state, kept = learner.state_dict(), min(samples, self.memory)
+        state, stored = learner.state_dict(), min(samples, self.memory)
         if samples:
             rng = torch.Generator().manual_seed(0)
-            x = torch.randint(0, 256, (kept, *self.input_shape), dtype=torch.uint8, generator=rng)
-            y = torch.randint(0, self.classes, (kept,), generator=rng)
+            x = torch.randint(0, 256, (stored, *self.input_shape), dtype=torch.uint8, generator=rng)
+            y = torch.randint(0, self.classes, (stored,), generator=rng)
             state["memory"] |= {"seen": samples, "columns": {"x": x, "y": y}}
             state["images"] = samples // self.batch_size * (self.batch_size + 64)
             learner.load_state_dict(state)
         return learner
 
-    def act(self, learner: Learner) -> Callable[[], object]:
-        """Return what is timed: a step, on the memory alone where a method trains to answer."""
+    def step_function(self, learner: Learner) -> Callable[[], object]:
+        """Return a function that takes one training step.
+
+        Methods that train from scratch on the memory take a step of that training.
+        """
         if isinstance(learner, FromScratch):
             slots = torch.arange(learner.config.memory_batch)
             return lambda: learner.learn(slots)

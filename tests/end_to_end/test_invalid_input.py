@@ -1,7 +1,6 @@
-"""Wrong input of every kind, made from the options and signatures themselves, meets a sentence.
+"""Invalid input, generated from the declared options and signatures, is refused with a message.
 
-On the command line: exit code 2 and one line of text. In Python: a SteradError. Never a traceback,
-and nothing wrong is accepted in silence.
+On the command line: exit code 2 and one line of text. In Python: a SteradError.
 """
 
 import inspect
@@ -30,36 +29,36 @@ from sterad.experiments.config import RunSettings
 from sterad.experiments.launchers import LAUNCHERS
 from sterad.sphere import LAWS
 from sterad.threads import cores
-from sterad.validation import Range, hints_of, names_of
+from sterad.validation import Range, field_names, field_types
 
 TINY = [
     *("--dataset", "synthetic", "--classes", "2", "--per-class", "4", "--test-per-class", "2"),
     *("--tasks", "2", "--memory", "4", "--width", "2", "--threads", "1"),
 ]
 NAMES = ("augmentation", "head", "classifier", "encoder", "device", "logger", "tuned", "base")
-"""Options whose text is a name: any other is wrong."""
+"""Text options that accept only registered names."""
 INPUTS = ("config", "plugin", "space", "npz_file", "folder", "file")
-"""Options that name something to read."""
+"""Options that take the path of an existing file or folder."""
 
 
-def split(hint: Any) -> tuple[Any, Range | None]:
+def split_hint(hint: Any) -> tuple[Any, Range | None]:
     """Return a type without `None` and annotations, and its range."""
     limits = None
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        hint = next(one for one in typing.get_args(hint) if one is not type(None))
+        hint = next(t for t in typing.get_args(hint) if t is not type(None))
     if typing.get_origin(hint) is Annotated:
-        hint, *extras = typing.get_args(hint)
-        limits = next((one for one in extras if isinstance(one, Range)), None)
+        hint, *metadata = typing.get_args(hint)
+        limits = next((item for item in metadata if isinstance(item, Range)), None)
     return hint, limits
 
 
-def wrong_words(name: str, hint: Any) -> list[str]:
-    """Return what a user might type for an option and should not."""
-    plain, limits = split(hint)
+def invalid_arguments(name: str, hint: Any) -> list[str]:
+    """Return invalid arguments for an option."""
+    plain, limits = split_hint(hint)
     if plain is bool:
         return ["=maybe", "=2", "="]
     if typing.get_origin(plain) is tuple:
-        return wrong_words(name, typing.get_args(plain)[0])
+        return invalid_arguments(name, typing.get_args(plain)[0])
     numbers = {int: ["1.5", "1e3", "0x10"], float: ["1,5", "inf", "-inf"]}
     if plain in numbers:
         outside = [] if limits is None else [_below(limits, plain), _above(limits, plain)]
@@ -79,56 +78,60 @@ def _above(limits: Range, kind: type[Any]) -> str:
     return str(kind(limits.high) if limits.open_high else kind(limits.high) + 1)
 
 
-def cases(prefix: list[str], *described: type[Any], without: tuple[str, ...] = ()) -> Iterator[Any]:
-    """Yield a command line for every wrong value of every option."""
-    for cls in described:
-        hints = hints_of(cls)
-        for name in names_of(cls):
+def command_lines(
+    prefix: list[str], *classes: type[Any], without: tuple[str, ...] = ()
+) -> Iterator[Any]:
+    """Yield a command line for every invalid value of every option."""
+    for cls in classes:
+        hints = field_types(cls)
+        for name in field_names(cls):
             if name in without or "positional" in cls.__dataclass_fields__[name].metadata:
                 continue
             option = f"--{name.replace('_', '-')}"
-            for word in wrong_words(name, hints[name]):
+            for word in invalid_arguments(name, hints[name]):
                 joined = [f"{option}{word}"] if word.startswith("=") else [option, word]
                 yield [*prefix, *joined]
-            if split(hints[name])[0] is not bool:
+            if split_hint(hints[name])[0] is not bool:
                 yield [*prefix, option]
 
 
-def described(kind: str, name: str) -> type[Any]:
-    thing = REGISTRIES[kind][name]
-    found: type[Any] = getattr(thing, "Config", thing)
-    return found
+def config_class(kind: str, name: str) -> type[Any]:
+    component = REGISTRIES[kind][name]
+    config: type[Any] = getattr(component, "Config", component)
+    return config
 
 
-def ours(kind: str) -> list[str]:
-    """Return the components of the package, without those of other tests."""
+def built_in(kind: str) -> list[str]:
+    """Return the components of the package, without those that other tests register."""
     registry = REGISTRIES[kind]
-    return [name for name in registry if registry.origin(name).startswith("sterad.")]
+    return [name for name in registry if registry.qualified_name(name).startswith("sterad.")]
 
 
-def of_train() -> Iterator[list[str]]:
-    yield from cases(["train", "er", *TINY], RunSettings, OutputOptions, Execution)
+def train_command_lines() -> Iterator[list[str]]:
+    yield from command_lines(["train", "er", *TINY], RunSettings, OutputOptions, Execution)
     seen: set[str] = set()
-    for method in ours("method"):  # each field once: most are shared
-        config = described("method", method)
-        yield from cases(["train", method, *TINY], config, without=tuple(seen))
-        seen |= set(names_of(config))
+    for method in built_in("method"):  # each field once: methods share most of them
+        config = config_class("method", method)
+        yield from command_lines(["train", method, *TINY], config, without=tuple(seen))
+        seen |= set(field_names(config))
     for kind in ("dataset", "stream"):
-        for name in ours(kind):
+        for name in built_in(kind):
             plain = ["train", "er", "--memory", "4", "--width", "2", "--threads", "1"]
-            yield from cases([*plain, f"--{kind}", name], described(kind, name), without=("root",))
+            yield from command_lines(
+                [*plain, f"--{kind}", name], config_class(kind, name), without=("root",)
+            )
     for kind in ("method", "dataset", "stream"):
         place = [] if kind == "method" else [f"--{kind}"]
         yield from (["train", *place, word] for word in ("", "nonsense", "42"))
 
 
-def of_others() -> Iterator[list[str]]:
-    yield from cases(["search", "er", *TINY], SearchOptions)
-    yield from cases(["stream", "clear", "--dataset", "synthetic"], StreamOptions)
-    yield from cases(["bench", "er", "--image-size", "8"], BenchOptions)
-    for launcher in ours("launcher"):
+def other_command_lines() -> Iterator[list[str]]:
+    yield from command_lines(["search", "er", *TINY], SearchOptions)
+    yield from command_lines(["stream", "clear", "--dataset", "synthetic"], StreamOptions)
+    yield from command_lines(["bench", "er", "--image-size", "8"], BenchOptions)
+    for launcher in built_in("launcher"):
         words = ["study", "small.toml", "--launcher", launcher]
-        yield from cases(words, LAUNCHERS[launcher])
+        yield from command_lines(words, LAUNCHERS[launcher])
     for word in ("nonsense", "", "9"):
         yield from (["list", word], ["bench", word], ["data", word], ["search", word], [word])
         yield from (["data", "get", word], ["data", "check", word], ["stream", word])
@@ -145,7 +148,7 @@ def of_others() -> Iterator[list[str]]:
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("STERAD_DATA", raising=False)
@@ -156,36 +159,36 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str | None:
-    """Return what is wrong with the answer to a wrong command line; None for a sentence and 2."""
+def find_problem(words: list[str], capsys: pytest.CaptureFixture[str]) -> str | None:
+    """Return what is wrong, or None if the command line is refused with a message and code 2."""
     try:
         code = main(words)
     except BaseException as error:
         return f"{words}: {type(error).__name__}: {str(error)[:200]}"
-    said = capsys.readouterr().err.strip()
+    errors = capsys.readouterr().err.strip()
     if code != 2:
-        return f"{words}: exit code {code}, {said[-200:]!r}"
-    if not re.search(r"^sterad: .{15,}", said, re.MULTILINE) or "Traceback" in said:
-        return f"{words}: no sentence, {said[-200:]!r}"
+        return f"{words}: exit code {code}, {errors[-200:]!r}"
+    if not re.search(r"^sterad: .{15,}", errors, re.MULTILINE) or "Traceback" in errors:
+        return f"{words}: no message, {errors[-200:]!r}"
     return None
 
 
-@pytest.mark.parametrize("make", [of_train, of_others])
-def test_the_command_line_refuses(
-    make: Callable[[], Iterator[list[str]]], capsys: pytest.CaptureFixture[str], place: Path
+@pytest.mark.parametrize("make", [train_command_lines, other_command_lines])
+def test_the_command_line_refuses_invalid_input(
+    make: Callable[[], Iterator[list[str]]], capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
-    every = list(make())
-    assert len(every) >= 100
-    before = sorted(place.rglob("*"))
-    wrong = [flaw for words in every if (flaw := refused(words, capsys)) is not None]
-    assert not wrong, f"{len(wrong)} of {len(every)}:\n" + "\n".join(wrong)
-    assert [one for one in sorted(place.rglob("*")) if "record.json" in one.name] == []
-    assert set(before) <= set(place.rglob("*"))
+    cases = list(make())
+    assert len(cases) >= 100
+    before = sorted(folder.rglob("*"))
+    problems = [p for words in cases if (p := find_problem(words, capsys)) is not None]
+    assert not problems, f"{len(problems)} of {len(cases)}:\n" + "\n".join(problems)
+    assert list(folder.rglob("record.json*")) == []
+    assert set(before) <= set(folder.rglob("*"))
 
 
-def wrong_values(hint: Any) -> list[Any]:
+def invalid_values(hint: Any) -> list[Any]:
     """Return values of other types than a parameter takes, and numbers outside its range."""
-    plain, limits = split(hint)
+    plain, limits = split_hint(hint)
     values: list[Any] = [object(), [1, 2], {"a": 1}, b"x", 1 + 2j, np.zeros(3)]
     if plain in (int, float):
         values += ["many", "", math.nan, math.inf, 10**30, True]
@@ -200,28 +203,28 @@ def wrong_values(hint: Any) -> list[Any]:
 Calls = Iterator[tuple[str, Callable[[], object]]]
 
 
-def of_estimator() -> Calls:
-    made: Any = OnlineClassifier
-    hints = typing.get_type_hints(made.__init__, include_extras=True)
-    for name in inspect.signature(made).parameters:
-        for value in wrong_values(hints[name]) if name != "fields" else [3, "x", {"a": 1}, [1]]:
-            yield f"OnlineClassifier({name}={value!r})", partial(made, **{name: value})
+def estimator_calls() -> Calls:
+    classifier: Any = OnlineClassifier
+    hints = typing.get_type_hints(classifier.__init__, include_extras=True)
+    for name in inspect.signature(classifier).parameters:
+        for value in invalid_values(hints[name]) if name != "fields" else [3, "x", {"a": 1}, [1]]:
+            yield f"OnlineClassifier({name}={value!r})", partial(classifier, **{name: value})
 
 
-def of_config() -> Calls:
+def config_calls() -> Calls:
     shared: dict[str, Any] = {"dataset": "synthetic", "per_class": 4}
-    hints = hints_of(RunSettings) | hints_of(described("method", "agd-fd"))
+    hints = field_types(RunSettings) | field_types(config_class("method", "agd-fd"))
     for name, hint in hints.items():
-        if split(hint)[0] is str and name not in ("encoder", "method"):
-            continue  # names of parts are checked when a learner is made
-        for value in wrong_values(hint):
+        if split_hint(hint)[0] is str and name not in ("encoder", "method"):
+            continue  # names of components are checked when a learner is built
+        for value in invalid_values(hint):
             yield (
                 f"RunConfig.of({name}={value!r})",
                 partial(RunConfig.of, **(shared | {name: value})),
             )
 
 
-def of_laws() -> Calls:
+def law_calls() -> Calls:
     means = ["north", object(), None, [], [1.0], [0.5, 0.5], [math.nan, 1.0], [math.inf, 0.0], 3]
     concentrations = ["high", object(), None, -1.0, math.nan, math.inf, [1.0, -2.0]]
     for name in LAWS:
@@ -232,7 +235,7 @@ def of_laws() -> Calls:
             yield f"{name}(κ={kappa!r})", partial(law, [0.0, 1.0], kappa)
 
 
-def of_calls() -> Calls:
+def data_calls() -> Calls:
     x, y = np.zeros((4, 8, 8), np.uint8), np.array([0, 1, 0, 1])
     inputs: list[Any] = [None, "x", 3, [], [[]], {"a": 1}, np.zeros((0, 8, 8)), np.zeros((2,) * 5)]
     inputs += [np.full((4, 8, 8), 7.0), np.full((4, 3), np.nan), np.zeros((4, 8, 8), complex)]
@@ -252,17 +255,17 @@ def of_calls() -> Calls:
         yield f"threads={threads}", partial(Execution.chosen, threads=threads)
 
 
-@pytest.mark.parametrize("make", [of_estimator, of_config, of_laws, of_calls])
-def test_python_refuses(make: Callable[[], Calls]) -> None:
-    every, wrong = list(make()), []
-    assert len(every) >= 25
-    for name, call in every:
+@pytest.mark.parametrize("make", [estimator_calls, config_calls, law_calls, data_calls])
+def test_python_calls_refuse_invalid_input(make: Callable[[], Calls]) -> None:
+    cases, problems = list(make()), []
+    assert len(cases) >= 25
+    for name, call in cases:
         try:
             call()
-            wrong.append(f"{name} was accepted")
+            problems.append(f"{name} was accepted")
         except SteradError as error:
             if len(str(error)) < 15:
-                wrong.append(f"{name}: no sentence, {error}")
+                problems.append(f"{name}: no message, {error}")
         except Exception as error:
-            wrong.append(f"{name}: {type(error).__name__}: {str(error)[:150]}")
-    assert not wrong, f"{len(wrong)} of {len(every)}:\n" + "\n".join(wrong)
+            problems.append(f"{name}: {type(error).__name__}: {str(error)[:150]}")
+    assert not problems, f"{len(problems)} of {len(cases)}:\n" + "\n".join(problems)
