@@ -171,7 +171,7 @@ def test_a_name_that_is_no_string_is_refused(shapes: Registry[Any]) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("class M(Replay):\n    Config = ReplayConfig", "does not define loss: write what"),
+        ("class M(Replay):\n    Config = ReplayConfig", "does not define loss: define each"),
         ("class M(Replay):\n    Config = 3\n    def loss(self, r, b): ...", "has no `Config`"),
         ("class M:\n    pass", "is no subclass of Learner: extend sterad.methods.Replay"),
         ("@dataclass\nclass C(ReplayConfig):\n    k: int = field()\n", "without a default, k"),

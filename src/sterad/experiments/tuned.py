@@ -114,9 +114,8 @@ def write_tuned(file: Path, method: str, tuned: Tuned) -> str | None:
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(
-            file.with_name(f".{file.name}.lock")
-        ):  # two searches that end at the same time keep both tables
+        # Two searches that end at the same time must keep both tables.
+        with FileLock(file.with_name(f".{file.name}.lock")):
             before = file.read_text() if file.exists() else ""
             table = {"source": tuned.source, **tuned.values}
             write_atomically(file, replace_table(before, method, table))

@@ -1,6 +1,6 @@
 """A simulated second device: computes on the CPU, but refuses tensors of two devices in one call.
 
-Inside `simulated_device()` the device "meta" holds numbers. Copies to and from it work, and every
+Inside `simulated_device()` the device "meta:1" holds numbers. Copies to and from it work, and every
 operation runs on the CPU, so results can be compared with those of the CPU. An operation that mixes
 its tensors with those of the CPU raises, as on a GPU: scalars, and indices of an indexing
 operation, may come from the CPU.
@@ -16,7 +16,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-DEVICE = torch.device("meta")
+DEVICE = torch.device("meta", 1)
+"""Not "meta" itself: tensors that are cached per device must not be mixed up."""
 INDEXING = ("index", "index_put", "index_put_", "_unsafe_index")
 
 
@@ -97,7 +98,7 @@ def _refuse_mixed(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
 
 @contextmanager
 def simulated_device() -> Iterator[str]:
-    """Make the device "meta" hold numbers within the block; yield its name."""
+    """Make the device "meta:1" hold numbers within the block; yield its name."""
     make_tensor = torch.tensor
 
     def tensor(data: Any, *, device: Any = None, **kwargs: Any) -> Tensor:
@@ -106,4 +107,4 @@ def simulated_device() -> Iterator[str]:
     # Wrapped tensors cannot be created in inference mode, and torch.tensor is not dispatched.
     inference = patch.object(torch, "inference_mode", torch.no_grad)
     with _Mode(), inference, patch.object(torch, "tensor", tensor):
-        yield DEVICE.type
+        yield str(DEVICE)
