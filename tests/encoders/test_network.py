@@ -35,7 +35,7 @@ def test_parameter_count_is_the_published_one(side: int, outputs: int, published
 def test_raw_and_unit_outputs() -> None:
     network = small().eval()
     x = torch.rand(4, 1, 8, 8)
-    h, p = network.both(x)
+    h, p = network.features_and_outputs(x)
     assert (h.shape, p.shape) == ((4, 16), (4, 6))
     assert torch.equal(network.features(x), h)
     assert torch.equal(network(x), p)
@@ -67,7 +67,7 @@ def test_number_of_outputs() -> None:
 
 def test_one_pass_updates_the_batch_statistics_once() -> None:
     network = small()
-    network.both(torch.rand(4, 1, 8, 8))
+    network.features_and_outputs(torch.rand(4, 1, 8, 8))
     counts = [v for name, v in network.named_buffers() if name.endswith("num_batches_tracked")]
     assert counts
     assert all(int(v) == 1 for v in counts)

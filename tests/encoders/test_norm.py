@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from sterad.encoders.norm import BatchNorm
+from sterad.encoders.resnet import BatchNorm
 
 
 def pair(channels: int = 3) -> tuple[BatchNorm, nn.BatchNorm2d]:

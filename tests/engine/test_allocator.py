@@ -9,7 +9,7 @@ import pytest
 SCRIPT = """
 import resource
 import torch
-from sterad.engine.allocator import keep_freed_memory
+from sterad.engine.execution import keep_freed_memory
 assert keep_freed_memory()
 torch.set_num_threads(1)
 def once():

@@ -40,7 +40,9 @@ def norms(network: nn.Module) -> int:
 def same_answers(network: Network, joined: Network) -> None:
     x = torch.rand(9, *SHAPE)
     with torch.inference_mode():
-        for ours, theirs in zip(joined.both(x), network.both(x), strict=True):
+        for ours, theirs in zip(
+            joined.features_and_outputs(x), network.features_and_outputs(x), strict=True
+        ):
             assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-5 * float(theirs.abs().max()))
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from sterad.encoders import Network, build_network
-from sterad.encoders.norm import BatchNorm
+from sterad.encoders.resnet import BatchNorm
 from sterad.engine.parallel import ParallelForward
 
 State = dict[str, Tensor]
@@ -53,7 +53,7 @@ def test_threads_do_not_change_a_bit(encoder: str, unit: bool) -> None:
     torch.set_num_threads(1)
     try:
         passes = [ParallelForward(threads) for threads in (1, 2, 3, 7)]
-        runs = [learned(copy.deepcopy(made), partial(one, shown=x, unit=unit)) for one in passes]
+        runs = [learned(copy.deepcopy(made), partial(one, inputs=x, unit=unit)) for one in passes]
     finally:
         torch.set_num_threads(inside)
     z, grads, buffers = runs[0]

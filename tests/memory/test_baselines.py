@@ -84,7 +84,7 @@ def test_no_memory_discards_batches() -> None:
 def test_an_empty_batch_joins_with_any_batch() -> None:
     retrieved, batch = NoMemory().sample(5), Batch(torch.ones(2, 7), torch.tensor([0, 1]))
     assert len(retrieved) == 0
-    joined = Batch.joined(retrieved, batch)
+    joined = Batch.concatenate(retrieved, batch)
     assert torch.equal(joined.x, batch.x)
     assert torch.equal(joined.y, batch.y)
 

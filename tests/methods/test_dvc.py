@@ -76,7 +76,7 @@ def test_one_step_is_the_algorithm_of_the_paper() -> None:
     for model in (moved, twin.network):
         model.eval()
         with torch.no_grad():
-            h, z = model.both(drawn.x)
+            h, z = model.features_and_outputs(drawn.x)
         wrong = (z.softmax(1) - F.one_hot(drawn.y, 6)).abs().sum(1)
         scores.append(wrong * h.abs().sum(1))
         model.train()

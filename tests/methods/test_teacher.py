@@ -59,7 +59,7 @@ def test_one_step_of_replay_with_a_teacher() -> None:
     assert made.teacher is not None
     student, teacher = copy.deepcopy(made.network), copy.deepcopy(made.teacher.network)
     batch, kept = stream().batch(3), copy.deepcopy(made.memory).sample(4)
-    both = Batch.joined(kept, batch)
+    both = Batch.concatenate(kept, batch)
     x = made.engine.to_device(both.x)
     with torch.no_grad():
         taught = teacher.eval()(x)

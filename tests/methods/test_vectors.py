@@ -51,7 +51,7 @@ class Jitter(Augmentation):
 
     takes_vectors = True
 
-    def show(self, x: Tensor, rng: torch.Generator) -> Tensor:
+    def augment(self, x: Tensor, rng: torch.Generator) -> Tensor:
         return x + 0.1 * torch.randn(x.shape, generator=rng)
 
 

@@ -11,7 +11,7 @@ def batch(n: int, value: float) -> Batch:
 
 
 def test_joined_puts_memory_before_the_stream() -> None:
-    both = Batch.joined(batch(2, 0), batch(3, 1))
+    both = Batch.concatenate(batch(2, 0), batch(3, 1))
     assert len(both) == 5
     assert both.y.tolist() == [0, 0, 1, 1, 1]
     assert both.x[:, 0, 0, 0].tolist() == [0, 0, 1, 1, 1]
@@ -19,7 +19,7 @@ def test_joined_puts_memory_before_the_stream() -> None:
 
 def test_joining_an_empty_memory_gives_the_stream() -> None:
     empty = Batch(torch.empty(0), torch.empty(0, dtype=torch.int64))
-    assert Batch.joined(empty, batch(3, 1)).x.shape == (3, 1, 2, 2)
+    assert Batch.concatenate(empty, batch(3, 1)).x.shape == (3, 1, 2, 2)
 
 
 def test_to_moves_every_column() -> None:

@@ -27,7 +27,7 @@ class Good(Replay):
     Config = SmallConfig
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
-        both = Batch.joined(retrieved, batch)
+        both = Batch.concatenate(retrieved, batch)
         logits = self.engine.forward([self.engine.to_device(both.x)])
         return F.cross_entropy(logits, both.y.to(logits.device))
 

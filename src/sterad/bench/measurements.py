@@ -110,7 +110,7 @@ def measure_stages(setup: BenchSetup, method: str, execution: Execution, rounds:
     learner = setup.learner(method, execution)
     assert isinstance(learner, FixedDirections)
     batch = setup.batch(seed=1)
-    joined = Batch.joined(learner.memory.sample(learner.config.memory_batch), batch)
+    joined = Batch.concatenate(learner.memory.sample(learner.config.memory_batch), batch)
     images = learner.engine.to_device(joined.x)
     large_setup = BenchSetup(image_size=64, memory=10_000, encoder="flatten")
     large_learner = large_setup.learner_after(100_000, execution)

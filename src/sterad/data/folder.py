@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sterad.data.description import DATASETS, occurrence_index
 from sterad.data.image_files import ImageFiles, decoding_error, import_pillow, list_images
-from sterad.data.stored import Contents, Own, Split
+from sterad.data.stored import Contents, Split, UserFiles
 from sterad.errors import SteradError
 from sterad.seeds import numpy_generator
 from sterad.validation import Range, Seed
@@ -20,7 +20,7 @@ TEST_FOLDERS = ("test", "val", "valid", "validation")
 
 @DATASETS.register("folder", alias=("image-folder",))
 @dataclass(frozen=True)
-class Folder(Own):
+class Folder(UserFiles):
     """Your own image files: FOLDER/train/CLASS/* and FOLDER/test/CLASS/*, or FOLDER/CLASS/*."""
 
     folder: str = field(default="", metadata={"place": True})

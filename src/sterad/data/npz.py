@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sterad.data.dataset import Dataset
 from sterad.data.description import DATASETS
-from sterad.data.stored import Contents, Own, Split
+from sterad.data.stored import Contents, Split, UserFiles
 from sterad.errors import SteradError
 
 ARRAY_NAMES = {
@@ -25,7 +25,7 @@ ARRAY_NAMES = {
 
 @DATASETS.register("npz")
 @dataclass(frozen=True)
-class Npz(Own):
+class Npz(UserFiles):
     """Your own arrays: train_images, train_labels, test_images, test_labels, class_names."""
 
     npz_file: str = field(default="", metadata={"place": True})

@@ -189,7 +189,7 @@ def _single_chunk(array: npt.NDArray[np.int64]) -> cache.Chunks:
 
 
 @dataclass(frozen=True)
-class Own(StoredDataset):
+class UserFiles(StoredDataset):
     """A dataset in files of the user, with classes and counts that are not known in advance."""
 
     flip: bool = field(default=False, metadata={"view": True})

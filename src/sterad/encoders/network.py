@@ -56,7 +56,7 @@ class Network(nn.Module):
         p: Tensor = self.head(self._encode(x))
         return to_sphere(p) if unit else p
 
-    def both(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def features_and_outputs(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return h and p, not normalized, from one pass."""
         h = self.features(x)
         return h, self.head(h)

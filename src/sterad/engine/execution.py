@@ -1,6 +1,8 @@
-"""Execution: how a run is computed, not what it is; in the record, but not in the id."""
+"""Execution: how a run is computed. It is in the record, but not in the id of a run."""
 
+import ctypes
 import os
+import platform
 import shutil
 import sys
 import sysconfig
@@ -13,26 +15,31 @@ from typing import Annotated, Any, Literal
 import torch
 
 from sterad.encoders import MIN_CHANNELS_LAST_WIDTH
-from sterad.engine.allocator import keep_freed_memory
 from sterad.errors import SteradError
 from sterad.threads import cores, default_threads
 from sterad.torch_private import has_bfloat16_units
 from sterad.validation import ADVANCED, Range, build
 
 Precision = Literal["float32", "bfloat16", "float16"]
-COMPILE_FROM_STEPS = 2000
-"""Steps from which on a graphics card earns the time back that compiling takes."""
-COMPILE_SECONDS = 40.0
-"""Seconds that a processor compiles."""
-COMPILE_SAVES_SECONDS = 0.013
-"""Seconds that a compiled step of 74 images of 32 × 32 pixels saves there, where it saves any."""
-SMALL_SIDE = 16
-"""Sides of images up to which one thread is faster than several, and short formats gain little."""
+MIN_STEPS_TO_COMPILE_ON_GPU = 2000
+"""Steps from which compiling saves more time than it takes on a GPU."""
+CPU_COMPILE_SECONDS = 40.0
+"""Seconds that compiling takes on a CPU."""
+CPU_SECONDS_SAVED_PER_STEP = 0.013
+"""Seconds that a compiled step of 74 images of 32 × 32 pixels saves on a CPU, if it saves any."""
+MAX_SMALL_IMAGE_SIZE = 16
+"""Image size up to which one thread is faster than several, and bfloat16 gains little."""
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
+"""Parameters of mallopt, from malloc.h."""
+MAX_MMAP_THRESHOLD = 32 << 20
+"""Bytes; the largest value that glibc accepts, above the largest feature map of 74 images."""
+TRIM_THRESHOLD = 1 << 30
+"""Free bytes at the end of the heap that are kept."""
 
 
 @dataclass(frozen=True)
 class Execution:
-    """How runs are computed; none of it changes a run's id, and a begun run keeps its own."""
+    """How runs are computed; it does not change a run's id, and a resumed run keeps its own."""
 
     device: str = "cpu"
     """cpu, cuda or mps (default: cuda if available)."""
@@ -55,7 +62,7 @@ class Execution:
 
     @classmethod
     def chosen(cls, **values: Any) -> "Execution":
-        """Return what the user has said, checked against this machine; the rest stays open."""
+        """Return an execution with these fields, checked on this machine; others are open."""
         made: Execution = build(cls, values)
         if "device" not in values:
             made = replace(made, device="cuda" if torch.cuda.is_available() else "cpu")
@@ -70,7 +77,7 @@ class Execution:
         return made
 
     def check_cores(self) -> None:
-        """Refuse more threads than cores: they only wait for each other."""
+        """Refuse more threads than cores, which only slow each other down."""
         for name in ("threads", "view_threads"):
             count = getattr(self, name)
             if count is not None and count > cores():
@@ -82,48 +89,48 @@ class Execution:
     def settled(
         self, input_shape: tuple[int, ...], width: int, steps: int | None = None
     ) -> "Execution":
-        """Return the execution with all that suits a network of a width and inputs of a shape.
+        """Return the execution with open fields chosen for a network and its inputs.
 
-        steps: batches of the stream, if it has an end.
+        steps: batches of the stream, if its length is known.
 
-        Maps of small images are so small that threads wait for each other longer than they work:
-        a step of AGD-FD on digits takes 0.3 s with one thread and 0.5 s with two. Views side by
-        side do not wait for each other: they take all the threads there are.
+        Feature maps of small images are so small that synchronization of threads takes longer than
+        the work: a step of AGD-FD on digits takes 0.3 s with one thread and 0.5 s with two.
+        Parallel views need no synchronization and use all threads.
         """
-        usual = 1 if input_shape[-1] <= SMALL_SIDE else default_threads()
-        beside = 1 if self.device != "cpu" else self.threads or default_threads()
+        threads = 1 if input_shape[-1] <= MAX_SMALL_IMAGE_SIZE else default_threads()
+        view_threads = 1 if self.device != "cpu" else self.threads or default_threads()
         precision = self.precision or _precision(self.device, input_shape)
         if (compile := self.compile) is None:
-            compile = self._earns_compiling(precision, input_shape, width, steps)
+            compile = self._should_compile(precision, input_shape, width, steps)
         return replace(
             self,
-            threads=self.threads or usual,
-            view_threads=self.view_threads or beside,
+            threads=self.threads or threads,
+            view_threads=self.view_threads or view_threads,
             precision=precision,
             compile=compile,
         )
 
-    def _earns_compiling(
+    def _should_compile(
         self, precision: str, input_shape: tuple[int, ...], width: int, steps: int | None
     ) -> bool:
-        """Weigh what compiling saves in a run against the time that it takes.
+        """Return whether compiling saves more time in a run than it takes.
 
-        A graphics card earns it back in a long run. On a processor single passes in bfloat16 take
-        0.88 to 0.91 of the time where the channels of narrow layers fill no whole vector, as with a
-        width of 20, and as long as before elsewhere: in float32, with a width of 16, 32 or more.
-        There a run must save twice what it pays; one that may end any time never does.
+        On a GPU it does in long runs. On a CPU compiled single passes in bfloat16 take 0.88 to 0.91
+        of the time if the channels of narrow layers do not fill whole vectors, as with a width of
+        20; in float32, or with a width of 16, 32 or more, they take as long as before. There the
+        run must save twice the time of compiling; a run of unknown length is not compiled.
         """
         if self.device != "cpu":
-            return steps is None or steps >= COMPILE_FROM_STEPS
+            return steps is None or steps >= MIN_STEPS_TO_COMPILE_ON_GPU
         narrow = MIN_CHANNELS_LAST_WIDTH < width < 2 * MIN_CHANNELS_LAST_WIDTH
         if steps is None or precision != "bfloat16" or not narrow:
             return False
-        saved = COMPILE_SAVES_SECONDS * (input_shape[-1] / 32) ** 2 * steps
-        return saved >= 2 * COMPILE_SECONDS and has_compiler()
+        saved = CPU_SECONDS_SAVED_PER_STEP * (input_shape[-1] / 32) ** 2 * steps
+        return saved >= 2 * CPU_COMPILE_SECONDS and has_compiler()
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Set what torch keeps per process, and restore the number of threads at the end."""
+        """Apply the settings of this process, and restore the number of threads at the end."""
         before = torch.get_num_threads()
         self.apply()
         try:
@@ -132,28 +139,29 @@ class Execution:
             torch.set_num_threads(before)
 
     def apply(self) -> None:
-        """Set what torch keeps per process."""
+        """Apply the settings of this process: threads and allocator."""
         torch.set_num_threads(self.threads or default_threads())
         if self.keeps_memory and self.device == "cpu":
             keep_freed_memory()
 
 
 def _precision(device: str, input_shape: tuple[int, ...]) -> Precision:
-    """Return the fastest precision that a device has units for.
+    """Return the fastest precision that a device supports in hardware.
 
-    A processor with units for bfloat16 takes 0.5 to 0.65 of the time for images of 32 pixels, and
-    0.9 for those of 8, which is not worth the rounding; one without is 24 times slower.
+    A CPU with bfloat16 instructions takes 0.5 to 0.65 of the time of float32 for images of 32
+    pixels, and 0.9 for 8 pixels, which is not worth the rounding; without them it is 24 times
+    slower.
     """
     if torch.device(device).type == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
-    large = len(input_shape) == 3 and input_shape[-1] > SMALL_SIDE
+    large = len(input_shape) == 3 and input_shape[-1] > MAX_SMALL_IMAGE_SIZE
     return "bfloat16" if device == "cpu" and large and has_bfloat16_units() else "float32"
 
 
 def has_compiler() -> bool:
-    """Return whether torch can compile for a processor: with a C++ compiler and Python's headers.
+    """Return whether torch can compile for the CPU: with a C++ compiler and Python's headers.
 
-    On Linux alone, where it was seen to work.
+    Only Linux is tested.
     """
     headers = Path(sysconfig.get_path("include"), "Python.h")
     return (
@@ -161,3 +169,22 @@ def has_compiler() -> bool:
         and shutil.which(os.environ.get("CXX", "g++")) is not None
         and headers.exists()
     )
+
+
+def keep_freed_memory() -> bool:
+    """Make glibc keep freed memory for the next step; return whether it accepted the settings.
+
+    glibc returns blocks above a threshold to the system as soon as they are freed. A training step
+    frees and allocates the same large blocks again and again, and each time the system has to clear
+    their pages. Raising the thresholds avoids that; the bits of a result do not change. All threads
+    share one arena, because further arenas return memory whatever the thresholds are.
+    """
+    if platform.libc_ver()[0] != "glibc":
+        return False
+    libc = ctypes.CDLL(None)
+    settings = (
+        (M_ARENA_MAX, 1),
+        (M_MMAP_THRESHOLD, MAX_MMAP_THRESHOLD),
+        (M_TRIM_THRESHOLD, TRIM_THRESHOLD),
+    )
+    return all([libc.mallopt(name, value) for name, value in settings])

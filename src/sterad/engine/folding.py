@@ -1,12 +1,11 @@
-"""Folding: a network for evaluation, in which convolutions do the work of the BatchNorm after them.
+"""Folding: for evaluation, BatchNorm layers are merged into the convolutions before them.
 
 In evaluation mode BatchNorm is s x + b for each channel, with s = γ / √(variance + ε) and
-b = β - s · mean: a convolution with the weights s W and the bias b gives it at once.
+b = β - s · mean. A convolution with the weights s W and the bias b has the same output.
 
-Which normalization follows which convolution is not guessed: a class of modules says so of its own
-layers in `folds`, pairs of their names, and promises that the output of the one goes to the other
-and nowhere else. This does not hold for its subclasses, which may use the layers otherwise. Layers
-that are not declared, or that have hooks, are not folded.
+A class of modules declares the pairs of its layers by name in `folds`: the output of the first must
+go to the second and nowhere else. Declarations are not inherited, because a subclass may use the
+layers in another way. Layers that are not declared, or that have hooks, are not folded.
 """
 
 from copy import copy
@@ -16,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import Parameter
 
-from sterad.encoders.norm import BatchNorm
+from sterad.encoders.resnet import BatchNorm
 
 WeightBuffers = dict[str, Tensor]
 """Memory for folded weights, by the path of their layer."""
@@ -26,29 +25,29 @@ Module = TypeVar("Module", bound=nn.Module)
 
 @torch.inference_mode()
 def folded(network: Module, buffers: WeightBuffers | None = None) -> Module:
-    """Return a network that computes what `network` in evaluation mode does, but for rounding.
+    """Return a network with the outputs of `network` in evaluation mode, up to rounding.
 
-    It shares with `network` all that is not folded, and does not follow the rest: fold again after
-    a step. Weights are written into `buffers`, because allocating memory takes longer than filling
-    it; a network that was folded into the same buffers before must not be used any more.
+    It shares all layers that are not folded with `network`; fold again after a step. Folded weights
+    are written into `buffers`, because allocating memory takes longer than filling it; networks
+    that were folded into the same buffers before must not be used any more.
     """
     buffers = {} if buffers is None else buffers
     layers = dict(network.named_modules(remove_duplicate=False))
     new: dict[str, nn.Module] = {}
-    nothing = nn.Identity()
+    identity = nn.Identity()
     for path, module in layers.items():
         for pair in vars(type(module)).get("folds", ()):
             first, second = (f"{path}.{name}".removeprefix(".") for name in pair)
-            joined = _joined(layers.get(first), layers.get(second), buffers, first)
+            joined = _fold(layers.get(first), layers.get(second), buffers, first)
             if joined is not None:
-                new |= {first: joined, second: nothing}
-    return _with(new, network)
+                new |= {first: joined, second: identity}
+    return _replace_layers(new, network)
 
 
-def _joined(
+def _fold(
     conv: nn.Module | None, norm: nn.Module | None, buffers: WeightBuffers, path: str
 ) -> nn.Conv2d | None:
-    """Return one layer for two, or None if they are no plain pair in evaluation mode."""
+    """Return the folded convolution; None if the layers are no plain pair in evaluation mode."""
     if type(conv) is not nn.Conv2d or not isinstance(norm, nn.BatchNorm2d):
         return None
     mean, variance = norm.running_mean, norm.running_var
@@ -56,8 +55,9 @@ def _joined(
         return None
     if norm.training or mean is None or variance is None:
         return None
-    # These vectors are short, so double precision costs nothing and halves the error of outputs.
-    scale = (variance.double() + norm.eps).rsqrt()
+    # These vectors are short, so float64 costs nothing and halves the error of outputs.
+    dtype = torch.float32 if variance.device.type == "mps" else torch.float64  # MPS has no float64
+    scale = (variance.to(dtype) + norm.eps).rsqrt()
     scale = scale if norm.weight is None else scale * norm.weight
     shift = -mean if conv.bias is None else conv.bias - mean
     shift = scale * shift if norm.bias is None else scale * shift + norm.bias
@@ -80,14 +80,14 @@ def _is_altered(layer: nn.Module) -> bool:
     return bool(layer._forward_hooks or layer._forward_pre_hooks or "forward" in vars(layer))
 
 
-def _with(new: dict[str, nn.Module], module: Module, path: str = "") -> Module:
-    """Return `module` with new layers at their paths; what contains none of them is not copied."""
+def _replace_layers(new: dict[str, nn.Module], module: Module, path: str = "") -> Module:
+    """Return `module` with new layers at their paths; modules without any are not copied."""
     parts: dict[str, nn.Module | None] = {}
     for name, part in module._modules.items():
         at = f"{path}.{name}".removeprefix(".")
-        parts[name] = new.get(at) if at in new or part is None else _with(new, part, at)
+        parts[name] = new.get(at) if at in new or part is None else _replace_layers(new, part, at)
     if all(parts[name] is part for name, part in module._modules.items()):
         return module
-    twin = copy(module)
-    twin._modules = parts
-    return twin
+    replaced = copy(module)
+    replaced._modules = parts
+    return replaced

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from sterad.data import DATASETS
-from sterad.data.stored import Own
+from sterad.data.stored import UserFiles
 from sterad.encoders import ENCODERS
 from sterad.engine import Execution
 from sterad.errors import SteradError
@@ -198,7 +198,7 @@ class RunConfig:
 
 def contents_digest(description: Any) -> str | None:
     """Return the digest of the user's own data; None for datasets with known checksums."""
-    if isinstance(description, Own) or source_digest(type(description)):
+    if isinstance(description, UserFiles) or source_digest(type(description)):
         digest: str = description.load().digest
         return digest
     return None

@@ -175,7 +175,7 @@ class _BothOutputs(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return features and raw outputs."""
-        return self.network.both(x)
+        return self.network.features_and_outputs(x)
 
 
 def _after_step(module: nn.Module, lr: float) -> dict[str, Tensor]:

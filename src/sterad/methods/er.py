@@ -44,7 +44,7 @@ class ER(Replay):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean cross-entropy of all views of both batches."""
-        logits, labels = self.outputs(Batch.joined(retrieved, batch))
+        logits, labels = self.outputs(Batch.concatenate(retrieved, batch))
         if self.sample_losses is not None:
             losses = F.cross_entropy(logits.detach(), labels, reduction="none")
             self.sample_losses.append((losses, labels))

@@ -104,7 +104,7 @@ class FixedDirections(Replay):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the loss summed over images and views."""
-        z, labels = self.representations(Batch.joined(retrieved, batch))
+        z, labels = self.representations(Batch.concatenate(retrieved, batch))
         if self.sample_losses is not None:
             self.sample_losses.append((self.objective(z.detach(), labels, "none"), labels))
         return self.objective(z, labels)

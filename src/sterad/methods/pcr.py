@@ -54,7 +54,7 @@ class PCR(Replay):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean posterior loss of both batches under their class frequencies."""
-        joined = Batch.joined(retrieved, batch)
+        joined = Batch.concatenate(retrieved, batch)
         cosines, _ = self.outputs(joined)
         labels = joined.y.repeat(len(cosines) // len(joined))
         classes, counts = labels.unique(return_counts=True)

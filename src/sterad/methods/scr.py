@@ -64,7 +64,7 @@ class SCR(Replay):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean supervised contrastive loss of both batches together."""
-        z, labels = self.representations(Batch.joined(retrieved, batch))
+        z, labels = self.representations(Batch.concatenate(retrieved, batch))
         if self.sample_losses is not None:
             self.sample_losses.append((self.contrast(z.detach(), labels, "none"), labels))
         return self.contrast(z, labels)

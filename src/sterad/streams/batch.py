@@ -36,7 +36,7 @@ class Batch:
         return len(self.y)
 
     @staticmethod
-    def joined(first: "Batch", second: "Batch") -> "Batch":
+    def concatenate(first: "Batch", second: "Batch") -> "Batch":
         """Return the inputs and labels of both batches, `first` before `second`, without extras."""
         if not len(first):  # a batch from an empty memory has no input shape
             return Batch(second.x, second.y)

@@ -15,13 +15,13 @@ from sterad.views.choice import draw_chosen
 
 @dataclass(frozen=True)
 class Augmentation(ABC):
-    """A random augmentation of a batch. A call returns one view; subclasses implement `show`."""
+    """A random augmentation of a batch. A call returns one view; subclasses implement `augment`."""
 
     flip: bool = True
     """Flip each image left to right with probability 0.5; not for digits and letters."""
 
     takes_vectors: ClassVar[bool] = False
-    """Whether `show` also takes feature vectors, x: (n, d); otherwise they are not changed."""
+    """Whether `augment` also takes feature vectors, x: (n, d); otherwise they are not changed."""
 
     def changes(self, x: Tensor) -> bool:
         """Return whether a view of x differs from x."""
@@ -41,10 +41,10 @@ class Augmentation(ABC):
                 "give float images (n, channels, height, width) or float vectors (n, d)"
             )
         with torch.no_grad():
-            return self.show(x, rng)
+            return self.augment(x, rng)
 
     @abstractmethod
-    def show(self, x: Tensor, rng: torch.Generator) -> Tensor:
+    def augment(self, x: Tensor, rng: torch.Generator) -> Tensor:
         """Return one view of the images x: (n, c, h, w)."""
 
 
@@ -66,7 +66,7 @@ class Full(Augmentation):
                 "give a number in (0, 1], 0.2 as published"
             )
 
-    def show(self, x: Tensor, rng: torch.Generator) -> Tensor:
+    def augment(self, x: Tensor, rng: torch.Generator) -> Tensor:
         """Return one view of the images x: (n, c, h, w)."""
         n, _, h, w = x.shape
         boxes = geometry.draw_boxes(n, h, w, rng, self.min_crop)
@@ -83,7 +83,7 @@ class Partial(Augmentation):
     The padding is 4 pixels as published, or a quarter of the side for images below 16 pixels.
     """
 
-    def show(self, x: Tensor, rng: torch.Generator) -> Tensor:
+    def augment(self, x: Tensor, rng: torch.Generator) -> Tensor:
         """Return one view of the images x: (n, c, h, w)."""
         pad = min(4, min(x.shape[2:]) // 4)
         offsets = geometry.draw_offsets(len(x), pad, rng)
@@ -101,6 +101,6 @@ class NoAugmentation(Augmentation):
         """Return False: no view differs from x."""
         return False
 
-    def show(self, x: Tensor, rng: torch.Generator) -> Tensor:
+    def augment(self, x: Tensor, rng: torch.Generator) -> Tensor:
         """Return x unchanged."""
         return x
