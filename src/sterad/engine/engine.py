@@ -41,7 +41,7 @@ class Engine:
         if not weights:
             raise SteradError(
                 "nothing can be trained: the encoder has no weights that require gradients and "
-                "there is no head; use head=linear, say"
+                "there is no head: use head=linear, for example"
             )
         self.optimizer = make_optimizer(weights, half)
         self.parallel = ParallelForward(execution.view_threads or 1)

@@ -1,1 +1,1 @@
-"""Above the flow: a config, the run that it asks for, and studies of many."""
+"""Above the stages: a config, its run, studies of many runs, search and launchers."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 SHIPPED = "STERAD_SHIPPED"
-"""Environment variable that says what `code()` said where the code was sent from."""
+"""Environment variable with the `code()` of the machine that sent the code."""
 
 
 def code() -> dict[str, Any]:

@@ -5,8 +5,8 @@ from pkgutil import iter_modules
 
 from sterad.methods.base.boundaries import BoundaryConfig
 from sterad.methods.base.learner import METHODS, Learner, Problem, build_learner
-from sterad.methods.base.parts import Parts
-from sterad.methods.base.replay import Replay, ReplayConfig
+from sterad.methods.base.parts import Parts, ReplayConfig
+from sterad.methods.base.replay import Replay
 
 __all__ = [
     "METHODS",

@@ -31,8 +31,8 @@ from sterad.encoders.pair_classifier import PairClassifier
 from sterad.errors import SteradError
 from sterad.losses.dual_view import dual_view_loss
 from sterad.methods.base.learner import FORWARD_COST, METHODS, Problem
-from sterad.methods.base.parts import Parts
-from sterad.methods.base.replay import Replay, ReplayConfig
+from sterad.methods.base.parts import Parts, ReplayConfig
+from sterad.methods.base.replay import Replay
 from sterad.seeds import use_generator
 from sterad.streams import Batch
 from sterad.validation import BelowOne, Count, NonNegative, Positive, Range

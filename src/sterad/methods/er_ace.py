@@ -22,7 +22,8 @@ from torch import Tensor
 
 from sterad.losses.asymmetric_cross_entropy import asymmetric_cross_entropy
 from sterad.methods.base.learner import METHODS
-from sterad.methods.base.replay import Replay, ReplayConfig
+from sterad.methods.base.parts import ReplayConfig
+from sterad.methods.base.replay import Replay
 from sterad.streams import Batch
 from sterad.validation import BelowOne, NonNegative, Positive
 

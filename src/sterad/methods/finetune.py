@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.methods.base.learner import METHODS
-from sterad.methods.base.replay import Replay, ReplayConfig
+from sterad.methods.base.parts import ReplayConfig
+from sterad.methods.base.replay import Replay
 from sterad.streams import Batch
 from sterad.validation import ADDED, BelowOne, Positive
 

@@ -31,8 +31,8 @@ from torch import Tensor, nn
 from sterad.errors import SteradError
 from sterad.losses.posterior import Reduction, likelihood_loss, posterior_loss
 from sterad.methods.base.learner import Problem
-from sterad.methods.base.parts import Parts
-from sterad.methods.base.replay import Replay, ReplayConfig
+from sterad.methods.base.parts import Parts, ReplayConfig
+from sterad.methods.base.replay import Replay
 from sterad.sphere import LAWS, LogKernel, MeanForm, kernel, moving_means
 from sterad.streams import Batch
 from sterad.validation import ADDED, Dimension, Positive, Views

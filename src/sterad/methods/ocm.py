@@ -34,8 +34,8 @@ from sterad.errors import SteradError
 from sterad.losses.mutual_information import alike_loss, paired_loss
 from sterad.methods.base.boundaries import BoundaryConfig
 from sterad.methods.base.learner import FORWARD_COST, METHODS, Problem
-from sterad.methods.base.parts import Parts
-from sterad.methods.base.replay import Replay, ReplayConfig
+from sterad.methods.base.parts import Parts, ReplayConfig
+from sterad.methods.base.replay import Replay
 from sterad.methods.base.teacher import Teacher
 from sterad.seeds import generator, use_generator
 from sterad.streams import Batch

@@ -24,7 +24,8 @@ from torch import Tensor
 
 from sterad.losses import posterior_loss_of_scores
 from sterad.methods.base.learner import METHODS
-from sterad.methods.base.replay import Replay, ReplayConfig
+from sterad.methods.base.parts import ReplayConfig
+from sterad.methods.base.replay import Replay
 from sterad.streams import Batch
 from sterad.validation import BelowOne, NonNegative, Positive, Views
 

@@ -25,7 +25,8 @@ from torch import Tensor
 
 from sterad.losses.supervised_contrastive import supervised_contrastive_loss
 from sterad.methods.base.learner import METHODS
-from sterad.methods.base.replay import Replay, ReplayConfig
+from sterad.methods.base.parts import ReplayConfig
+from sterad.methods.base.replay import Replay
 from sterad.streams import Batch
 from sterad.validation import BelowOne, Dimension, NonNegative, Positive, Views
 

@@ -23,7 +23,7 @@ from sterad.streams.transforms import Transform, to_dict
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A subset of the test images with an accuracy of its own."""
+    """A subset of the test images that is evaluated separately."""
 
     name: str
     classes: tuple[int, ...]

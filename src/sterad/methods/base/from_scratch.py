@@ -18,8 +18,8 @@ from torch import Tensor
 from sterad.errors import SteradError
 from sterad.memory import SlotMemory
 from sterad.methods.base.learner import Cost, Learner, Problem
-from sterad.methods.base.parts import Parts
-from sterad.methods.base.replay import Replay, ReplayConfig
+from sterad.methods.base.parts import Parts, ReplayConfig
+from sterad.methods.base.replay import Replay
 from sterad.seeds import generator
 from sterad.streams import Batch
 from sterad.validation import Count

@@ -1,11 +1,11 @@
-"""The parts of a replay method: objects that are passed in, and the optimizers known by name."""
+"""The fields and parts of a replay method: parts are objects, which the fields choose by name."""
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -19,8 +19,9 @@ from sterad.engine.engine import MakeOptimizer
 from sterad.errors import SteradError
 from sterad.memory import MEMORIES, Memory
 from sterad.methods.base.learner import Problem
+from sterad.methods.base.teacher import TeacherConfig
 from sterad.seeds import generator
-from sterad.validation import BelowOne, NonNegative, Positive
+from sterad.validation import ADDED, BatchSize, BelowOne, Count, NonNegative, Positive, Views
 from sterad.views import AUGMENTATIONS
 from sterad.views.augmentations import Augmentation
 
@@ -61,6 +62,26 @@ class OptimizerConfig:
     """Maximum gradient norm (default: no limit)."""
 
 
+@dataclass(frozen=True)
+class ReplayConfig(TeacherConfig, OptimizerConfig):
+    """The fields that every replay method has."""
+
+    memory_batch: BatchSize = 64
+    """Images retrieved from memory for each stream batch."""
+    memory_iterations: Count = 1
+    """Steps on each stream batch, each with newly retrieved images."""
+    augmentation: str = "full"
+    """full (crop, flip, color, gray), partial (shifted crop, flip) or none."""
+    views: Views = 1
+    """Random views of each image; with several, the raw image is used as well; 0: only that."""
+    head: str = "linear"
+    """Layers on the encoder: mlp, linear, cosine or none."""
+    classifier: str = "head"
+    """What predicts: the trained head, or a classifier that is fitted to features of the memory."""
+    memory_policy: str = field(default="reservoir", metadata=ADDED)
+    """Which images the memory keeps: see `sterad list memories`."""
+
+
 def make_optimizer(
     config: OptimizerConfig, parameters: Iterable[Parameter], scaled: bool = False
 ) -> torch.optim.Optimizer:
@@ -86,8 +107,8 @@ def make_optimizer(
     )
 
 
-def make_parts(config: Any, problem: Problem, head_classifier: str | None) -> Parts:
-    """Return the parts that the names in `config`, a ReplayConfig, and `problem` stand for.
+def make_parts(config: ReplayConfig, problem: Problem, head_classifier: str | None) -> Parts:
+    """Return the parts that the names in `config` and `problem` stand for.
 
     head_classifier: the classifier's name for which nothing is fitted.
     """

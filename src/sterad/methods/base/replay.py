@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from typing import Any, ClassVar
 
 import torch
@@ -22,31 +22,10 @@ from sterad.methods.base.learner import (
     check_batch,
     check_inputs,
 )
-from sterad.methods.base.parts import EncodedMemory, OptimizerConfig, Parts, make_parts
+from sterad.methods.base.parts import EncodedMemory, Parts, ReplayConfig, make_parts
 from sterad.methods.base.teacher import Teacher, TeacherConfig, distillation
 from sterad.seeds import generator, use_generator
 from sterad.streams import Batch, Boundary
-from sterad.validation import ADDED, BatchSize, Count, Views
-
-
-@dataclass(frozen=True)
-class ReplayConfig(TeacherConfig, OptimizerConfig):
-    """The fields that every replay method has."""
-
-    memory_batch: BatchSize = 64
-    """Images retrieved from memory for each stream batch."""
-    memory_iterations: Count = 1
-    """Steps on each stream batch, each with newly retrieved images."""
-    augmentation: str = "full"
-    """full (crop, flip, color, gray), partial (shifted crop, flip) or none."""
-    views: Views = 1
-    """Random views of each image; with several, the raw image is used as well; 0: only that."""
-    head: str = "linear"
-    """Layers on the encoder: mlp, linear, cosine or none."""
-    classifier: str = "head"
-    """What predicts: the trained head, or a classifier that is fitted to features of the memory."""
-    memory_policy: str = field(default="reservoir", metadata=ADDED)
-    """Which images the memory keeps: see `sterad list memories`."""
 
 
 class Replay(Learner):
