@@ -211,3 +211,35 @@ def test_an_image_with_its_old_size_and_time_is_noticed() -> None:
     after = RunConfig.of(dataset="npz", npz_file="own.npz")
     assert os.stat("own.npz").st_size == status.st_size
     assert after.id != before.id
+
+
+LAW = """
+import torch
+from sterad.sphere import LAWS, PowerSpherical
+
+@LAWS.register("own-law")
+class OwnLaw(PowerSpherical):
+    @staticmethod
+    def concentration_of(variance: float) -> float:
+        return {factor} / variance
+"""
+
+
+def test_the_code_of_a_users_law_is_part_of_the_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LAWS, "_components", dict(LAWS._components))
+    ids = []
+    for factor in (2, 3):
+        file = tmp_path / "law.py"
+        file.write_text(LAW.format(factor=factor))
+        load_plugin(file)
+        ids.append(RunConfig.of(law="own-law").id)
+    assert len(set(ids)) == 2
+    assert RunConfig.of(law="power-spherical").digests == ()
+
+
+def test_aliases_of_a_component_give_the_same_id() -> None:
+    names = ("angular-gaussian", "agd", "Angular_Gaussian")
+    assert {RunConfig.of(law=name).id for name in names} == {RunConfig.of().id}
+    assert RunConfig.of(augmentation="FULL").id == RunConfig.of().id

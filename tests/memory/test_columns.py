@@ -15,7 +15,7 @@ def batch(**extra: torch.Tensor) -> Batch:
 
 def written(given: Batch) -> Columns:
     columns = Columns(4)
-    columns.admit(given)
+    columns.prepare(given)
     columns.write(given, {0: 1, 2: 0})
     return columns
 
@@ -58,7 +58,7 @@ def test_batches_and_columns_share_no_memory() -> None:
 def test_longer_extra_vectors_pad_old_rows_with_zeros() -> None:
     columns = written(batch(logits=torch.tensor([[1.0, 2.0], [3.0, 4.0]])))
     longer = batch(logits=torch.full((2, 3), 5.0))
-    columns.admit(longer)
+    columns.prepare(longer)
     columns.write(longer, {1: 0})
     back = columns.read(torch.arange(4))
     assert back.extra["logits"].tolist() == [[3, 4, 0], [5, 5, 5], [1, 2, 0], [0, 0, 0]]
@@ -71,14 +71,14 @@ def test_longer_extra_vectors_pad_old_rows_with_zeros() -> None:
 def test_a_rejected_batch_widens_no_column() -> None:
     columns = written(batch(logits=torch.ones(2, 2), task=torch.tensor([1, 2])))
     with pytest.raises(SteradError, match="task"):
-        columns.admit(batch(logits=torch.ones(2, 3)))
+        columns.prepare(batch(logits=torch.ones(2, 3)))
     assert columns.state_dict(4)["logits"].shape == (4, 2)
 
 
 @pytest.mark.parametrize("row", [(1,), (2, 2), ()])
 def test_rows_that_are_not_longer_vectors_raise(row: tuple[int, ...]) -> None:
     with pytest.raises(SteradError, match=r"logits \(2,\) float32 and the batch has"):
-        written(batch(logits=torch.ones(2, 2))).admit(batch(logits=torch.ones(2, *row)))
+        written(batch(logits=torch.ones(2, 2))).prepare(batch(logits=torch.ones(2, *row)))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_rows_that_are_not_longer_vectors_raise(row: tuple[int, ...]) -> None:
 )
 def test_a_batch_of_other_columns_raises(other: Batch, message: str) -> None:
     with pytest.raises(SteradError, match=message):
-        written(batch()).admit(other)
+        written(batch()).prepare(other)
 
 
 @pytest.mark.parametrize("capacity", [0, -3])

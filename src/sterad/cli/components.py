@@ -118,6 +118,8 @@ class _RequestParser:
     def parse(self, argv: Sequence[str]) -> Request:
         for file in _option_values(argv, "plugin"):
             load_plugin(file)
+        if self.positional and argv and not argv[0].startswith("-"):
+            REGISTRIES[self.positional].resolve(argv[0])  # before its options are found unknown
         own = _types_of(self.own_classes)
         own = {name: hint for name, hint in own.items() if name not in self.hidden}
         # Which options a component has is known only after splitting: accept those of all first.

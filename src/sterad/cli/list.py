@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from sterad.classifiers import CLASSIFIERS
@@ -62,7 +63,8 @@ def _print_all(registries: Sequence[Registry[Any]]) -> None:
         table.add_column(width=20)
         for name in registry:
             module = registry.qualified_name(name).rpartition(".")[0]
-            table.add_row(f"  {name}", f"{_summary(registry[name])} [dim]{module}[/dim]")
+            summary = escape(_summary(registry[name]))
+            table.add_row(f"  {name}", f"{summary} [dim]{module}[/dim]")
         console.print(f"[bold]{registry.kind}[/bold]", table, sep="\n")
 
 

@@ -1,4 +1,4 @@
-"""Engine: computes one network, so that methods know no devices, dtypes, threads or scalers."""
+"""Engine: forward, backward and steps of one network, so that methods need no devices or dtypes."""
 
 import threading
 from collections import Counter

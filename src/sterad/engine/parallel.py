@@ -14,17 +14,14 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.dropout import _DropoutNd
 
 from sterad.encoders.network import Network
 from sterad.torch_private import add_each_, lerp_each_
 
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
 RANDOM_LAYERS = (
-    _DropoutNd,
-    nn.RReLU,
-    nn.RNNBase,
-    nn.MultiheadAttention,
+    *(*DROPOUTS, nn.FeatureAlphaDropout, nn.RReLU, nn.RNNBase, nn.MultiheadAttention),
     nn.TransformerEncoderLayer,
 )
 """Layers of torch that may draw random numbers in training."""
@@ -37,8 +34,8 @@ class ParallelForward:
         """Start the threads; with 1, passes are sequential in the calling thread."""
         self.threads = threads
         self.weights: list[nn.Parameter] = []
-        self.shared: _Statistics
-        self.replicas: list[_Statistics] = []
+        self.main: _Replica
+        self.replicas: list[_Replica] = []
         self.independent_types: dict[frozenset[type[nn.Module]], bool] = {}
         """Whether passes of networks with these types of layers are independent."""
         self.pool: ThreadPoolExecutor | None = None
@@ -58,11 +55,11 @@ class ParallelForward:
         replicas, has_grad = self._replicas(network, len(inputs)), torch.is_grad_enabled()
         # A single image may be normalized by the running statistics, and the average of a layer
         # without momentum depends on the number of earlier passes: such passes are sequential.
-        is_sequential = min(map(len, inputs)) == 1 or None in self.shared.momenta
+        is_sequential = min(map(len, inputs)) == 1 or None in self.main.momenta
         if is_sequential or not self._is_independent(network, inputs[0]):
             return torch.cat([network(x, unit=unit) for x in inputs])
 
-        def forward(replica: _Statistics, x: Tensor) -> Tensor:
+        def forward(replica: _Replica, x: Tensor) -> Tensor:
             with torch.set_grad_enabled(has_grad):  # each thread has its own setting
                 out: Tensor = replica.network(x, unit=unit)
                 return out
@@ -71,7 +68,7 @@ class ParallelForward:
             network.sizes.update(map(len, inputs))
         outputs = self.map(forward, replicas, inputs)
         if network.training:
-            self.shared.update(replicas)
+            self.main.update(replicas)
         weights = [weight for weight in self.weights if weight.requires_grad]
         out: Tensor = _Concatenate.apply(outputs, weights, self.map, *weights)  # type: ignore[no-untyped-call]
         return out
@@ -90,33 +87,33 @@ class ParallelForward:
 
         Layers of this package and of torch are known; a user's are tested once, on a copy.
         """
-        if self.shared.independent is None:
+        if self.main.independent is None:
             kinds = frozenset(map(type, network.modules()))
             if kinds not in self.independent_types:
-                self.independent_types[kinds] = not self.shared.has_other_buffers and (
+                self.independent_types[kinds] = not self.main.has_other_buffers and (
                     all(map(_is_known, kinds)) or not _uses_global_rng(network, x)
                 )
-            self.shared.independent = self.independent_types[kinds]
-        return self.shared.independent
+            self.main.independent = self.independent_types[kinds]
+        return self.main.independent
 
     def _compiles(self, network: Network) -> bool:
         """Return whether passes are compiled: parallel passes gain nothing by it (measured)."""
         return network.compiles and self.pool is None
 
-    def _replicas(self, network: Network, count: int) -> list["_Statistics"]:
+    def _replicas(self, network: Network, count: int) -> list["_Replica"]:
         """Return replicas in the network's mode."""
         weights = list(network.parameters())
         if [*map(id, weights)] != [*map(id, self.weights)]:  # another network, or a wider head
-            self.weights, self.replicas, self.shared = weights, [], _Statistics(network)
+            self.weights, self.replicas, self.main = weights, [], _Replica(network)
         while len(self.replicas) < count:
             replica = deepcopy(network, {id(weight): weight for weight in weights})
             replica.counts = False
             if self._compiles(network):
                 replica.compile_encoder()
-            statistics = _Statistics(replica)
-            for layer in statistics.layers:
+            wrapped = _Replica(replica)
+            for layer in wrapped.layers:
                 layer.momentum = 1.0  # keep the statistics of the last pass only
-            self.replicas.append(statistics)
+            self.replicas.append(wrapped)
         for one in self.replicas[:count]:
             one.network.sizes = network.sizes
             if one.network.training != network.training:
@@ -124,12 +121,12 @@ class ParallelForward:
         return self.replicas[:count]
 
 
-class _Statistics:
+class _Replica:
     """A network and its running statistics, collected once: collecting costs as much as a layer."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        layers = [one for one in network.modules() if isinstance(one, _BatchNorm)]
+        layers = [one for one in network.modules() if isinstance(one, BATCH_NORMS)]
         self.layers = [one for one in layers if one.track_running_stats]
         known = {id(buffer) for one in self.layers for buffer in one.buffers(recurse=False)}
         self.has_other_buffers = any(id(one) not in known for one in network.buffers())
@@ -141,7 +138,7 @@ class _Statistics:
         self.momenta = [one.momentum for one in self.layers for _ in ("mean", "variance")]
         self.counts = [one["num_batches_tracked"] for one in buffers]
 
-    def update(self, replicas: Sequence["_Statistics"]) -> None:
+    def update(self, replicas: Sequence["_Replica"]) -> None:
         """Update the running averages with the statistics of each pass, in order."""
         for momentum in {one for one in self.momenta if one is not None}:
             at = [index for index, one in enumerate(self.momenta) if one == momentum]
@@ -153,9 +150,9 @@ class _Statistics:
 
 
 def _is_known(kind: type[nn.Module]) -> bool:
-    """Return whether a layer is known to draw no random numbers and to have no state."""
-    ours = kind.__module__.startswith(("sterad.", "torch.nn."))
-    return ours and not issubclass(kind, RANDOM_LAYERS)
+    """Return whether a layer draws no random numbers and has no state but BatchNorm's."""
+    is_known = kind.__module__.startswith(("sterad.", "torch.nn."))
+    return is_known and not issubclass(kind, RANDOM_LAYERS)
 
 
 @torch.no_grad()

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+from sterad.classifiers import CLASSIFIERS
 from sterad.data import DATASETS
 from sterad.data.stored import UserFiles
 from sterad.encoders import ENCODERS
 from sterad.engine import Execution
 from sterad.errors import SteradError
+from sterad.memory import MEMORIES
 from sterad.methods import METHODS, Problem
 from sterad.plugins import source_digest
+from sterad.registry import Registry
+from sterad.sphere import LAWS
 from sterad.streams import STREAMS
 from sterad.validation import (
     Count,
@@ -28,7 +32,16 @@ from sterad.validation import (
     resolve_field_name,
     unknown_field,
 )
+from sterad.views import AUGMENTATIONS
 
+PART_REGISTRIES: dict[str, Registry[Any]] = {
+    "augmentation": AUGMENTATIONS,
+    "classifier": CLASSIFIERS,
+    "law": LAWS,
+    "memory_policy": MEMORIES,
+}
+"""Fields of methods that name registered components, whose code is part of the id if it is the
+user's own."""
 RESERVED = ("method", "dataset", "stream", "name", "digests")
 
 
@@ -119,16 +132,22 @@ class RunConfig:
             parts["settings"]["width"] = defaults.width
         settings: RunSettings = build(RunSettings, parts["settings"])
         encoder = ENCODERS.resolve(settings.encoder)
+        fields = build(owners["method"], parts["method"])
         components = {
             "method": METHODS[method],
             "dataset": DATASETS[dataset],
             "stream": STREAMS[stream],
             "encoder": ENCODERS[encoder],
         }
+        for field, registry in PART_REGISTRIES.items():
+            part: str = getattr(fields, field, "")
+            if part in registry:
+                fields = dataclasses.replace(fields, **{field: registry.resolve(part)})
+                components[field.replace("_", " ")] = registry[part]
         digests = {f"{kind} code": source_digest(one) for kind, one in components.items()}
         digests["data"] = (contents or contents_digest)(description)
         return cls(
-            ComponentConfig(method, build(owners["method"], parts["method"])),
+            ComponentConfig(method, fields),
             ComponentConfig(dataset, description),
             ComponentConfig(stream, _settled(build(owners["stream"], parts["stream"]))),
             dataclasses.replace(settings, encoder=encoder),

@@ -66,16 +66,16 @@ class Everything(SlotMemory):
         """Store each sample of `batch`."""
         if not len(batch):
             return
-        self._columns.admit(batch)
+        self.columns.prepare(batch)
         while self.capacity < self.seen + len(batch):
             self.capacity *= 2
-        if self.capacity > self._columns.capacity:
-            self._columns.grow(self.capacity)
-        self._columns.write(batch, {self.seen + at: at for at in range(len(batch))})
+        if self.capacity > self.columns.capacity:
+            self.columns.grow(self.capacity)
+        self.columns.write(batch, {self.seen + at: at for at in range(len(batch))})
         self.seen += len(batch)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state that `state_dict` returned, with the saved capacity."""
         if "capacity" in state:
-            self.capacity = self._columns.capacity = state["capacity"]
+            self.capacity = self.columns.capacity = state["capacity"]
         super().load_state_dict(state)

@@ -35,13 +35,13 @@ class Columns:
                 "or use the method finetune, which has no memory"
             )
         self.capacity = capacity
-        self._columns: dict[str, Tensor] = {}
+        self.columns: dict[str, Tensor] = {}
         self._layout: Layout = {}
 
-    def admit(self, batch: Batch) -> None:
+    def prepare(self, batch: Batch) -> None:
         """Allocate or widen the columns for `batch`; raise if its columns do not match."""
         layout = {name: _row_of(name, column) for name, column in _columns_of(batch).items()}
-        if not self._columns:
+        if not self.columns:
             self._allocate(layout)
         wider = {name: layout[name] for name in batch.extra if self._grows(name, layout[name])}
         if layout != self._layout | wider:
@@ -59,41 +59,41 @@ class Columns:
         slots, chosen = torch.tensor([*kept]), torch.tensor([*kept.values()])
         for name, values in _columns_of(batch).items():
             place = values.device if name in batch.extra else torch.device("cpu")
-            column = self._columns[name] = self._columns[name].to(place)
+            column = self.columns[name] = self.columns[name].to(place)
             rows = values.detach().index_select(0, to_device(chosen, values.device)).to(place)
             stored = to_bytes(rows) if rows.dtype != column.dtype else rows
             column.index_copy_(0, to_device(slots, place), stored)
 
     def read(self, slots: Tensor) -> Batch:
         """Return the samples in `slots`, or an empty batch before the first one."""
-        if not self._columns:
+        if not self.columns:
             return Batch(torch.empty(0), torch.empty(0, dtype=torch.int64))
         rows = {
             name: column.index_select(0, to_device(slots, column.device))
-            for name, column in self._columns.items()
+            for name, column in self.columns.items()
         }
         return Batch(to_unit(rows.pop("x")), rows.pop("y"), rows)
 
     def labels(self, filled: int) -> Tensor:
         """Return the labels of the first `filled` slots."""
-        return self._columns["y"][:filled] if self._columns else torch.empty(0, dtype=torch.int64)
+        return self.columns["y"][:filled] if self.columns else torch.empty(0, dtype=torch.int64)
 
     def grow(self, capacity: int) -> None:
         """Reallocate for a larger `capacity`; stored samples keep their slots."""
-        kept, self.capacity = self._columns, capacity
+        kept, self.capacity = self.columns, capacity
         self._allocate(self._layout)
         for name, column in kept.items():
-            self._columns[name][: len(column)] = column
+            self.columns[name][: len(column)] = column
 
     def state_dict(self, filled: int) -> dict[str, Tensor]:
         """Return copies of the first `filled` slots of all columns."""
-        return {name: column[:filled].cpu().clone() for name, column in self._columns.items()}
+        return {name: column[:filled].cpu().clone() for name, column in self.columns.items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Allocate the columns and fill the first slots from `state`."""
         self._allocate({name: (tuple(c.shape[1:]), c.dtype) for name, c in state.items()})
         for name, column in state.items():
-            self._columns[name][: len(column)] = column
+            self.columns[name][: len(column)] = column
 
     def _grows(self, name: str, row: Row) -> bool:
         """Return whether `row` is a longer vector of the dtype of the column."""
@@ -102,15 +102,15 @@ class Columns:
 
     def _widen(self, name: str, row: Row) -> None:
         """Copy a column to one with longer rows."""
-        old = self._columns[name]
-        self._columns[name] = torch.zeros((self.capacity, *row[0]), dtype=row[1], device=old.device)
-        self._columns[name][:, : old.shape[1]] = old
+        old = self.columns[name]
+        self.columns[name] = torch.zeros((self.capacity, *row[0]), dtype=row[1], device=old.device)
+        self.columns[name][:, : old.shape[1]] = old
         self._layout[name] = row
 
     def _allocate(self, layout: Layout) -> None:
         """Allocate the columns; writing zeros makes the system commit their pages now."""
         self._layout = layout
-        self._columns = {
+        self.columns = {
             name: torch.empty((self.capacity, *shape), dtype=dtype).zero_()
             for name, (shape, dtype) in layout.items()
         }

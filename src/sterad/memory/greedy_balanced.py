@@ -32,12 +32,12 @@ class GreedyBalanced(SlotMemory):
         """Offer each sample of `batch` once, in order."""
         if not len(batch):
             return
-        self._columns.admit(batch)
+        self.columns.prepare(batch)
         kept: dict[int, int] = {}  # slot -> position in the batch; a later sample overwrites
         for position, label in enumerate(batch.y.tolist()):
             if label not in self._counts or self._counts[label] < self._quota():
                 kept[self._slot_for(label)] = position
-        self._columns.write(batch, kept)
+        self.columns.write(batch, kept)
         self.seen += len(batch)
 
     def _quota(self) -> int:
@@ -64,7 +64,7 @@ class GreedyBalanced(SlotMemory):
         """Restore the state that `state_dict` returned, so that all later results are equal."""
         super().load_state_dict(state)
         filled = state["filled"]
-        self._labels.fill_(-1)[:filled] = self._columns.labels(filled)
+        self._labels.fill_(-1)[:filled] = self.columns.labels(filled)
         self._counts = {
             label: int((self._labels == label).sum()) for label in state["known"].tolist()
         }

@@ -1,5 +1,6 @@
 """Memory: the replay buffer of a method, and the base of memories that store samples in slots."""
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
@@ -50,11 +51,36 @@ class Memory(Protocol):
         ...
 
 
-MEMORIES: Registry[Callable[[int, torch.Generator], Memory]] = Registry("memory", "sterad.memories")
+def _find_problem(policy: Any) -> str | None:
+    """Return why a class cannot be registered as a memory policy."""
+    try:
+        inspect.signature(policy).bind(1, torch.Generator())
+    except (TypeError, ValueError) as error:
+        return f"cannot be called with a capacity and a generator ({error}): accept both"
+    missing = [name for name in MEMORY_METHODS if not hasattr(policy, name)]
+    return f"does not define {', '.join(missing)}: define each" if missing else None
+
+
+MEMORIES: Registry[Callable[[int, torch.Generator], Memory]] = Registry(
+    "memory policy", "sterad.memories", _find_problem
+)
+MEMORY_METHODS = (
+    "__len__",
+    "update",
+    "sample",
+    "everything",
+    "class_counts",
+    "state_dict",
+    "load_state_dict",
+)
 
 
 class SlotMemory(ABC):
-    """A memory whose samples occupy the first `len` slots; subclasses implement `update`."""
+    """A memory whose samples occupy the first `len` slots; subclasses implement `update` and `len`.
+
+    `update` calls `self.columns.prepare(batch)`, decides which positions of the batch go to which
+    slots, calls `self.columns.write(batch, {slot: position})` and adds `len(batch)` to `self.seen`.
+    """
 
     def __init__(self, capacity: int, rng: torch.Generator) -> None:
         """Hold at most `capacity` samples; `rng` draws which are kept and which are sampled."""
@@ -62,7 +88,7 @@ class SlotMemory(ABC):
         self.seen = 0
         """Number of samples offered so far."""
         self._rng = rng
-        self._columns = Columns(capacity)
+        self.columns = Columns(capacity)
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -73,31 +99,31 @@ class SlotMemory(ABC):
 
     def at(self, slots: Tensor) -> Batch:
         """Return the samples in `slots`, each below `len`."""
-        return self._columns.read(slots)
+        return self.columns.read(slots)
 
     def sample(self, n: int) -> Batch:
         """Return `n` distinct random samples, or all in storage order if it holds fewer."""
         if n < 0:
             raise SteradError(f"cannot draw {n} samples from the memory: give 0 or more")
         if n > len(self):
-            return self._columns.read(torch.arange(len(self)))
-        return self._columns.read(draw_distinct(n, len(self), self._rng))
+            return self.columns.read(torch.arange(len(self)))
+        return self.columns.read(draw_distinct(n, len(self), self._rng))
 
     def everything(self, batch_size: int = 500) -> Iterator[Batch]:
         """Yield all samples in storage order."""
         for start in range(0, len(self), batch_size):
-            yield self._columns.read(torch.arange(start, min(start + batch_size, len(self))))
+            yield self.columns.read(torch.arange(start, min(start + batch_size, len(self))))
 
     def class_counts(self, classes: int) -> Tensor:
         """Return the number of stored samples of each class: (classes,) int64."""
-        return torch.bincount(self._columns.labels(len(self)), minlength=classes)
+        return torch.bincount(self.columns.labels(len(self)), minlength=classes)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the stored samples, the number of samples offered, and the generator state."""
         return {
             "capacity": self.capacity,
             "seen": self.seen,
-            "columns": self._columns.state_dict(len(self)),
+            "columns": self.columns.state_dict(len(self)),
             "rng": self._rng.get_state(),
         }
 
@@ -121,7 +147,7 @@ class SlotMemory(ABC):
                 f"a column of the saved memory does not hold {filled} samples: "
                 "the file is damaged, load an earlier one or start again"
             )
-        self._columns.load_state_dict(state["columns"])
+        self.columns.load_state_dict(state["columns"])
         self.seen = state["seen"]
         self._rng.set_state(state["rng"])
 

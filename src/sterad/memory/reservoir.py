@@ -22,12 +22,12 @@ class Reservoir(SlotMemory):
         """Offer each sample of `batch` once, in order."""
         if not len(batch):
             return
-        self._columns.admit(batch)
+        self.columns.prepare(batch)
         uniform = torch.rand(len(batch), generator=self._rng, dtype=torch.float64).tolist()
         kept: dict[int, int] = {}  # slot -> position in the batch; a later sample overwrites
         for position, (number, u) in enumerate(enumerate(uniform, start=self.seen)):
             slot = number if number < self.capacity else int(u * (number + 1))
             if slot < self.capacity:
                 kept[slot] = position
-        self._columns.write(batch, kept)
+        self.columns.write(batch, kept)
         self.seen += len(batch)

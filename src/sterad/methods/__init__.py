@@ -1,4 +1,4 @@
-"""Stage 10: the algorithms. A file in this folder is a registered method; base/ holds the rest."""
+"""Stage 10: the algorithms, one file each, registered on import; base/ holds what they share."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -96,13 +96,13 @@ class DVC(Replay):
         loss = self.consistency(batch)
         self.engine.backward(loss)
         self.stream_loss = loss.detach()
-        drawn, places = self.memory.sample(self.config.candidates), self.config.memory_batch
-        if len(drawn) <= places:
+        drawn, count = self.memory.sample(self.config.candidates), self.config.memory_batch
+        if len(drawn) <= count:
             return drawn
         self.engine.images += 2 * len(drawn)
         x, y = self.engine.to_device(drawn.x), self.engine.to_device(drawn.y)
-        lr = self.config.lr / self.engine.scaler.get_scale()
-        chosen = most_interfered(self.network, x, y, lr, places)
+        lr = self.config.lr / self.engine.scaler.get_scale()  # the gradients are scaled
+        chosen = most_interfered(self.network, x, y, lr, count)
         return Batch(x[chosen], y[chosen])
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
@@ -114,10 +114,10 @@ class DVC(Replay):
     def consistency(self, batch: Batch) -> Tensor:
         """Return the loss of a batch and one view of it."""
         x = self.engine.to_device(batch.x)
-        first, second = self.engine.forward([torch.cat([x, self.view(x)])]).chunk(2)
-        both = self.qnet(first, second)
+        logits, view_logits = self.engine.forward([torch.cat([x, self.view(x)])]).chunk(2)
+        pair_logits = self.qnet(logits, view_logits)
         labels = self.engine.to_device(batch.y)
-        return dual_view_loss(first, second, both, labels, self.config.consistency)
+        return dual_view_loss(logits, view_logits, pair_logits, labels, self.config.consistency)
 
     def step(self, loss: Tensor) -> None:
         """Add the gradient of the retrieved images to the stored one and take a step."""

@@ -10,9 +10,8 @@ For each stream batch B:
   3. step on the mean cross-entropy of the raw logits over all outputs;
   4. offer B to the reservoir.
 
-Differences from the released code: with several views the classifier is still the linear layer
-with one output per class (there it becomes a projection of 128 outputs), and predictions are among
-the classes seen.
+Differences from the released code: several views do not replace the linear head (there by a
+projection of 128 outputs), and predictions are among the classes seen.
 """
 
 from dataclasses import dataclass

@@ -8,7 +8,8 @@ For each stream batch B:
   1. retrieve M from memory, X = M ∪ B; no step while the memory is empty;
   2. n random views of X and X itself, each in its own forward pass;
   3. z = unit-length projection; class c has the fixed direction e_c, the c-th basis vector;
-  4. step on -Σ log p(y | z), p(c | z) = g(z[c]) / Σ_l g(z[l]), l over the classes of the batch;
+  4. step on -Σ log p(y | z), p(c | z) = g(z[c]) / Σ_l g(z[l]), l over the classes of the batch
+     and g the density of the law as a function of the cosine;
   5. offer B to the reservoir.
 Predictions use the nearest class mean of unit-length encoder features, without the projection.
 The ablation of table 3 replaces e_c by the mean of class c in the batch.
@@ -128,7 +129,7 @@ class FixedDirections(Replay):
     def widen(self, outputs: int) -> None:
         """Grow the projection and the dimension of the law."""
         super().widen(outputs)
-        self.__dict__.pop("log_density", None)
+        self.__dict__.pop("log_density", None)  # it depends on the dimension
 
     def distance(self, target: Tensor, output: Tensor) -> Tensor:
         """Return the distillation loss of the posteriors over seen classes."""
@@ -139,7 +140,7 @@ class FixedDirections(Replay):
         return self.log_density(F.normalize(outputs)[:, self.seen])
 
     def consolidate(self) -> None:
-        """Fit the class means, or retrain a copy of the head, on everything in memory."""
+        """Fit the classifier, if any; with `retrain_head`, also retrain a copy of the head."""
         super().consolidate()
         if self.config.retrain_head:
             network = self.predictor
@@ -166,11 +167,11 @@ def retrain_head(
 ) -> nn.Module:
     """Return a copy of `head` trained on raw features and labels of the memory, in storage order.
 
-    This evaluates the projection without Guillotine regularization. The encoder is frozen and in
+    Predictions then come from the projection, not from the encoder. The encoder is frozen and in
     evaluation mode, so its features are computed once and not in each epoch; `objective` takes unit
     rows and labels.
     """
-    new_head = deepcopy(head).requires_grad_(True)  # that of a teacher is frozen
+    new_head = deepcopy(head).requires_grad_(True)  # a teacher's head is frozen
     optimizer = torch.optim.Adam(new_head.parameters(), lr=lr)
     # Clones, because autograd refuses tensors made in inference mode.
     h = torch.cat([batch for batch, _ in features]).clone()

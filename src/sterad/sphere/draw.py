@@ -1,4 +1,4 @@
-"""Random draws from a generator: standard normal, gamma and beta variables."""
+"""Random draws from a generator: gamma and symmetric beta variables."""
 
 import torch
 from torch import Tensor

@@ -9,7 +9,6 @@ from typing import Self
 import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints
-from torch.types import _size
 
 from sterad.devices import to_double
 from sterad.errors import SteradError
@@ -21,7 +20,7 @@ from sterad.sphere.constraints import (
     require_points,
     unit_sphere,
 )
-from sterad.sphere.law import log_area
+from sterad.sphere.law import Shape, log_area
 from sterad.sphere.quadrature import log_chi_mgf
 
 
@@ -112,7 +111,7 @@ class GeneralAngularGaussian(Distribution):
         density: Tensor = radial - self.dimension / 2 * a.log() - log_volume
         return density.to(value.device, torch.promote_types(value.dtype, self.loc.dtype))
 
-    def rsample(self, sample_shape: _size = (), generator: torch.Generator | None = None) -> Tensor:
+    def rsample(self, sample_shape: Shape = (), generator: torch.Generator | None = None) -> Tensor:
         """Draw points that are differentiable with respect to the parameters."""
         shape = self._extended_shape(torch.Size(sample_shape))
         noise = torch.randn(
@@ -121,12 +120,12 @@ class GeneralAngularGaussian(Distribution):
         point = self.loc + (self.scale_tril @ noise.unsqueeze(-1)).squeeze(-1)
         return torch.nn.functional.normalize(point, dim=-1)
 
-    def sample(self, sample_shape: _size = (), generator: torch.Generator | None = None) -> Tensor:
+    def sample(self, sample_shape: Shape = (), generator: torch.Generator | None = None) -> Tensor:
         """Draw points: (*sample_shape, *batch, d)."""
         with torch.no_grad():
             return self.rsample(sample_shape, generator)
 
-    def expand(self, batch_shape: _size, _instance: Self | None = None) -> Self:
+    def expand(self, batch_shape: Shape, _instance: Self | None = None) -> Self:
         """Return the same law with its parameters expanded to `batch_shape`."""
         new: Self = self.__new__(type(self)) if _instance is None else _instance
         shape = torch.Size(batch_shape)

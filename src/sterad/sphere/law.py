@@ -7,7 +7,6 @@ from typing import Self
 import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints
-from torch.types import _size
 
 from sterad.devices import to_double
 from sterad.registry import Registry
@@ -24,6 +23,9 @@ from sterad.sphere.constraints import (
 )
 from sterad.sphere.quadrature import expectation
 
+Shape = torch.Size | list[int] | tuple[int, ...]
+"""What torch accepts as the shape of samples."""
+
 
 def log_area(dimension: int) -> float:
     """Return the logarithm of the area of the unit sphere in R^dimension.
@@ -35,9 +37,11 @@ def log_area(dimension: int) -> float:
 
 
 class SphericalLaw(Distribution):
-    """The base of laws whose density depends only on the cosine with the mean direction.
+    """The base of laws whose density increases with the cosine with the mean direction.
 
-    Subclasses implement `log_kernel_at`, `concentration_of` and `sample_cosine`.
+    Subclasses implement `log_kernel_at`, which is normalized: the density relative to the uniform
+    law has mean 1 over the sphere, increases with the cosine and is 1 at concentration 0. They also
+    implement `concentration_of` and, for samples, `sample_cosine`; see `sterad.testing.check_law`.
     mean_direction: (*batch, d) unit rows; concentration: (*batch), zero for the uniform law.
     Computations are in float64; for parameters on MPS, which has no float64, they run on the CPU,
     and sampling then needs a CPU generator.
@@ -131,12 +135,12 @@ class SphericalLaw(Distribution):
         value = expectation(self._log_kernel, function, kappa, self.dimension)
         return value.to(self.concentration)
 
-    def sample(self, sample_shape: _size = (), generator: torch.Generator | None = None) -> Tensor:
+    def sample(self, sample_shape: Shape = (), generator: torch.Generator | None = None) -> Tensor:
         """Draw points: (*sample_shape, *batch, d)."""
         with torch.no_grad():
             return self._draw(self._extended_shape(torch.Size(sample_shape)), generator)
 
-    def rsample(self, sample_shape: _size = (), generator: torch.Generator | None = None) -> Tensor:
+    def rsample(self, sample_shape: Shape = (), generator: torch.Generator | None = None) -> Tensor:
         """Draw points that are differentiable with respect to the parameters."""
         if not self.has_rsample:
             raise NotImplementedError(f"{type(self).__name__} has no reparametrized sampler")
@@ -152,7 +156,7 @@ class SphericalLaw(Distribution):
         sine = ((1 - cosine) * (1 + cosine)).clamp_min(1e-30).sqrt()
         return (cosine * pole + sine * tangent).to(self.mean_direction)
 
-    def expand(self, batch_shape: _size, _instance: Self | None = None) -> Self:
+    def expand(self, batch_shape: Shape, _instance: Self | None = None) -> Self:
         """Return the same law with its parameters expanded to `batch_shape`."""
         new: Self = self.__new__(type(self)) if _instance is None else _instance
         shape = torch.Size(batch_shape)
@@ -166,4 +170,16 @@ class SphericalLaw(Distribution):
         return new
 
 
-LAWS: Registry[type[SphericalLaw]] = Registry("law", "sterad.laws")
+REQUIRED = ("log_kernel_at", "concentration_of")
+"""What a law must define to be used in a loss; `sample_cosine` is needed for samples only."""
+
+
+def _find_problem(law: type[SphericalLaw]) -> str | None:
+    """Return why a class cannot be registered as a law."""
+    if not (isinstance(law, type) and issubclass(law, SphericalLaw)):
+        return "is no subclass of SphericalLaw: extend it"
+    inherited = [name for name in REQUIRED if getattr(law, name) is getattr(SphericalLaw, name)]
+    return f"does not define {', '.join(inherited)}: define each" if inherited else None
+
+
+LAWS: Registry[type[SphericalLaw]] = Registry("law", "sterad.laws", _find_problem)

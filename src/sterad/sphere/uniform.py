@@ -5,7 +5,6 @@ from typing import Any, Self, cast
 import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints, register_kl
-from torch.types import _size
 
 from sterad.sphere.constraints import (
     broadcast_shapes,
@@ -13,7 +12,7 @@ from sterad.sphere.constraints import (
     require_points,
     unit_sphere,
 )
-from sterad.sphere.law import SphericalLaw, log_area
+from sterad.sphere.law import Shape, SphericalLaw, log_area
 
 
 class Uniform(Distribution):
@@ -31,7 +30,7 @@ class Uniform(Distribution):
     def __init__(
         self,
         dimension: int,
-        batch_shape: _size = (),
+        batch_shape: Shape = (),
         dtype: torch.dtype | None = None,
         device: torch.device | None = None,
         validate_args: bool | None = None,
@@ -51,7 +50,7 @@ class Uniform(Distribution):
         shape = broadcast_shapes(value.shape[:-1], self.batch_shape)
         return value.new_full(shape, -log_area(self.dimension))
 
-    def rsample(self, sample_shape: _size = (), generator: torch.Generator | None = None) -> Tensor:
+    def rsample(self, sample_shape: Shape = (), generator: torch.Generator | None = None) -> Tensor:
         """Draw points: (*sample_shape, *batch, d)."""
         shape = self._extended_shape(torch.Size(sample_shape))
         noise = torch.randn(
@@ -59,7 +58,7 @@ class Uniform(Distribution):
         )
         return torch.nn.functional.normalize(noise, dim=-1)
 
-    def sample(self, sample_shape: _size = (), generator: torch.Generator | None = None) -> Tensor:
+    def sample(self, sample_shape: Shape = (), generator: torch.Generator | None = None) -> Tensor:
         """Draw points: (*sample_shape, *batch, d)."""
         return self.rsample(sample_shape, generator)
 
@@ -77,7 +76,7 @@ class Uniform(Distribution):
         """Return the log area, the largest entropy that a law on the sphere can have."""
         return (self._like + log_area(self.dimension)).expand(self.batch_shape)
 
-    def expand(self, batch_shape: _size, _instance: Self | None = None) -> Self:
+    def expand(self, batch_shape: Shape, _instance: Self | None = None) -> Self:
         """Return the same law over `batch_shape`."""
         new: Self = self.__new__(type(self)) if _instance is None else _instance
         new._like = self._like

@@ -108,7 +108,7 @@ class Learner(ABC):
 
     @abstractmethod
     def immediate_scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return scores of the current weights, by head or direction, without refitting."""
+        """Return scores of the current weights, without a call of `consolidate()` before."""
 
     def predict(self, x: Tensor) -> Tensor:
         """Return the label of each of x: (n, ...), as of the last `consolidate()`."""

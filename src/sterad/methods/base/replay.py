@@ -38,7 +38,8 @@ class Replay(Learner):
     includes_raw: ClassVar[bool] = False
     """Whether the raw images are used beside a single view too, not only beside several."""
     head_classifier: ClassVar[str | None] = "head"
-    """Name of the classifier without a fit; None if the head's outputs are not classes."""
+    """The value of `config.classifier` for predictions by the head; None if its outputs are not
+    classes."""
 
     def __init__(self, config: ReplayConfig, problem: Problem, parts: Parts) -> None:
         """Draw the network from the problem's seed; see `build_learner`."""
@@ -212,7 +213,10 @@ class Replay(Learner):
         return self.engine.forward(views, unit=True), batch.y.repeat(len(views))
 
     def _distillation_loss(self, teacher: Teacher, retrieved: Batch, batch: Batch) -> Tensor:
-        """Return the mean distance to the teacher's outputs of a view, from the view and raw."""
+        """Return the mean distillation loss of a view and of the raw images.
+
+        The target of both is the teacher's output for the view.
+        """
         parts = (retrieved, batch) if len(retrieved) else (batch,)
         x = torch.cat([self.engine.to_device(part.x) for part in parts])
         view = self.view(x)
