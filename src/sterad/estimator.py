@@ -69,7 +69,7 @@ class OnlineClassifier:
         self.execution = Execution.chosen(device=device, precision="float32", compile=False)
         self._labels = LabelIndex()
         self._learner: Learner | None = None
-        self._ready = False
+        self._is_consolidated = False
 
     @property
     def classes_(self) -> npt.NDArray[np.generic]:
@@ -78,12 +78,12 @@ class OnlineClassifier:
 
     def partial_fit(self, x: Arrays, y: Arrays) -> "OnlineClassifier":
         """Learn from images in the given order, each once; new labels may appear."""
-        inputs, labels = self._pairs(x, y)
+        inputs, labels = self._check_pairs(x, y)
         learner = self._learner or self._build(inputs.shape[1:])
         check_shape(inputs.shape[1:], learner.problem)
         indices = torch.from_numpy(self._labels.encode(labels)).split(self.batch_size)
         # Assigned after the checks, so that a call with invalid arrays changes nothing.
-        self._learner, self._ready = learner, False
+        self._learner, self._is_consolidated = learner, False
         for chunk, index in zip(_chunks(inputs, self.batch_size), indices, strict=True):
             loss = learner.observe(Batch(chunk, index))
             if loss is not None and not bool(torch.isfinite(loss)):
@@ -115,14 +115,14 @@ class OnlineClassifier:
 
     def score(self, x: Arrays, y: Arrays) -> float:
         """Return the accuracy: the share of images whose label is predicted."""
-        inputs, truth = self._pairs(x, y)
+        inputs, truth = self._check_pairs(x, y)
         return float(np.mean(self.predict(inputs) == np.array(truth)))
 
     def save(self, path: str | Path) -> None:
         """Write the complete state to one file; `load` restores it bit for bit."""
         learner = self._fitted()
         state = {
-            "choices": self._choices(),
+            "choices": self._arguments(),
             "fields": dataclasses.asdict(self.config),
             "labels": self._labels.known,
             "input_shape": learner.problem.input_shape,
@@ -149,7 +149,7 @@ class OnlineClassifier:
             ) from error
         return loaded
 
-    def _choices(self) -> dict[str, Any]:
+    def _arguments(self) -> dict[str, Any]:
         names = ("method", "memory", "encoder", "width", "batch_size", "flip", "seed")
         return {name: getattr(self, name) for name in names}
 
@@ -173,7 +173,7 @@ class OnlineClassifier:
             raise SteradError("nothing has been learned yet: call partial_fit first")
         return self._learner
 
-    def _pairs(self, x: Arrays, y: Arrays) -> tuple[npt.NDArray[Any], list[int | str]]:
+    def _check_pairs(self, x: Arrays, y: Arrays) -> tuple[npt.NDArray[Any], list[int | str]]:
         inputs = as_inputs(x)
         labels = self._labels.check(y.tolist() if isinstance(y, Tensor) else y)
         if len(inputs) == 0:
@@ -187,9 +187,9 @@ class OnlineClassifier:
     def _scores(self, x: Arrays) -> tuple[Tensor, Tensor]:
         learner = self._fitted()
         inputs = as_inputs(x)
-        if not self._ready:
+        if not self._is_consolidated:
             learner.consolidate()
-            self._ready = True
+            self._is_consolidated = True
         chunks = [learner.scores(chunk) for chunk in _chunks(inputs, PREDICTION_BATCH_SIZE)]
         scores = torch.cat([part for part, _ in chunks])
         if not bool(torch.isfinite(scores).all()):
