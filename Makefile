@@ -1,30 +1,30 @@
-# The only commands a newcomer needs: make demo, make test, make check.
+# Start with `make demo`, `make test` or `make check`.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || command -v python)
 VENV ?= .venv
-# A GPU user can bring another torch: make demo TORCH='torch==2.13.0 --index-url URL'
+# Another build of torch, for example with CUDA: make demo TORCH='torch==2.13.0 --index-url URL'
 TORCH ?= torch==2.13.0
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -q
 RUNS ?= runs/demo
-# Threads that spin while they wait slow down everything beside them.
+# Idle threads sleep: spinning ones slow down other processes.
 export OMP_WAIT_POLICY ?= PASSIVE
 PYTEST := $(BIN)/python -m pytest -n 2
 
 .PHONY: demo test check lint types imports install clean
 
-demo: $(READY)  ## AGD-FD and fine-tuning on real digits, clear and blurry; prints a report's path
+demo: $(READY)  ## AGD-FD and fine-tuning on digits, clear and blurry; prints the path of the report
 	$(BIN)/sterad study studies/demo.toml --out $(RUNS)
 	@echo
-	@echo "The report:"
+	@echo "Report:"
 	@$(BIN)/sterad report $(RUNS) --quiet
 
 test: $(DEV)  ## the tests, under five minutes on two cores
 	$(PYTEST) -m "not slow"
 
-check: lint types imports test  ## all that must hold: lint, types, import contract, all tests
+check: lint types imports test  ## lint, types, import contract and all tests
 	$(PYTEST) -m slow
 
 lint: $(DEV)
@@ -37,12 +37,12 @@ types: $(DEV)
 imports: $(DEV)
 	$(BIN)/lint-imports
 
-install: $(DEV)  ## the environment alone, with the tools of development
+install: $(DEV)  ## the environment with the development tools
 
 $(READY): pyproject.toml reproduction/pyproject.toml requirements/py311.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "sterad needs Python 3.11 or newer and $(PYTHON) is older: make PYTHON=python3.11"; exit 2; }
-	@# Some systems ship venv without ensurepip; their own pip then fills the environment.
+	@# Some systems ship venv without ensurepip; then their own pip installs pip.
 	$(PYTHON) -m venv $(VENV) 2>/dev/null || \
 	  { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
 	    $(PYTHON) -m pip --python $(BIN)/python install pip; }
@@ -51,7 +51,7 @@ $(READY): pyproject.toml reproduction/pyproject.toml requirements/py311.txt
 	$(PIP) --no-deps -e reproduction
 	@touch $(READY)
 
-$(DEV): $(READY)  # the optional libraries, and what tests and checks need
+$(DEV): $(READY)  # all extras, and the tools of tests and checks
 	$(PIP) -c requirements/py311.txt -e '.[dev]'
 	@touch $(DEV)
 

@@ -1,4 +1,4 @@
-"""The share of a run's time that its checkpoints take: whole runs of ER at two widths.
+"""The share of a run's time that its checkpoints take, for complete runs of ER at two widths.
 
 python benchmarks/checkpoints.py
 
@@ -45,15 +45,15 @@ def main() -> int:
 
 def record_costs(costs: list[float]) -> None:
     """Append the seconds of every checkpoint to `costs`."""
-    original = CheckpointSchedule.writing
+    original = CheckpointSchedule.measure
 
     @contextmanager
-    def writing(schedule: CheckpointSchedule) -> Iterator[None]:
+    def measure(schedule: CheckpointSchedule) -> Iterator[None]:
         with original(schedule):
             yield
-        costs.append(schedule.cost)
+        costs.append(schedule.last_cost)
 
-    CheckpointSchedule.writing = writing  # type: ignore[method-assign]
+    CheckpointSchedule.measure = measure  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

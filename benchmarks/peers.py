@@ -4,11 +4,11 @@ python benchmarks/peers.py [--venv DIR] [--rounds N] [--networks linear ResNet-1
 
 Random images of CIFAR's size, 100 classes, stream batches of 10, memory batches of 64, a reservoir
 of 1,000, a random crop with 4 pixels of padding and a flip per image, SGD with momentum. Each
-contender is a process, see contenders/; they take short turns, so that other load slows all alike.
-The linear network is one layer on the pixels with one thread, which shows mostly overhead; it is
-timed in CPU seconds. The ResNets have two threads and are timed in wall seconds; sterad uses its
-default memory format (channels-last), the others torch's default. Avalanche is installed once by
-pip into an environment in DIR; if that fails, the table says so.
+implementation is a process, see implementations/; their steps are interleaved, so that other load
+slows all alike. The linear network is one layer on the pixels with one thread, which shows mostly
+overhead; it is timed in CPU seconds. The ResNets have two threads and are timed in wall seconds;
+sterad uses its default precision and memory format, the others torch's. Avalanche is installed once
+by pip into an environment in DIR; if that fails, the table has a note.
 """
 
 import argparse
@@ -16,37 +16,37 @@ import subprocess
 import sys
 from pathlib import Path
 
-from race import HEADER, ContenderError, race
+from interleaved import HEADER, ImplementationError, compare
 
 TORCH = "torch==2.13.0"
 """Part of each command, because pip would otherwise install another torch with CUDA."""
 NETWORKS = {"linear": (1, 20, 60), "ResNet-18/20": (2, 2, 15), "ResNet-18": (2, 1, 7)}
-"""Threads, steps per turn and number of turns."""
+"""Threads, steps per round and number of rounds."""
 
 
 def main() -> int:
     """Print the table and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--venv", type=Path, default=Path("~/.cache/sterad/peers").expanduser())
-    parser.add_argument("--rounds", type=int, help="number of turns per contender")
+    parser.add_argument("--rounds", type=int, help="number of timing rounds")
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     args = parser.parse_args()
     avalanche, version = args.venv / "bin" / "python", "avalanche"
     try:
         version = f"avalanche {prepare_environment(args.venv)}"
-    except (ContenderError, OSError) as error:
+    except (ImplementationError, OSError) as error:
         print(f"avalanche cannot be installed: {error}\n", file=sys.stderr)
     print(HEADER)
     for network in args.networks:
         commands = {
-            "sterad": [sys.executable, "ours.py", "er"],
-            "plain loop": [sys.executable, "plain.py"],
-            version: [str(avalanche), "avalanche_peer.py", "turn"],
+            "sterad": [sys.executable, "sterad_step.py", "er"],
+            "plain loop": [sys.executable, "plain_step.py"],
+            version: [str(avalanche), "avalanche_step.py", "round"],
         }
         if network == "linear":
             commands[f"{version}, one experience per batch"] = [*commands[version][:2], "online"]
         threads, steps, rounds = NETWORKS[network]
-        race(network, threads, commands, steps, args.rounds or rounds)
+        compare(network, threads, commands, steps, args.rounds or rounds)
     return 0
 
 
@@ -63,7 +63,7 @@ def prepare_environment(venv: Path) -> str:
         install = [python, "-m", "pip", "install", "-q", TORCH]
         for command in ([sys.executable, "-m", "venv", venv], install, [*install, "avalanche-lib"]):
             if subprocess.run(command, stdout=sys.stderr).returncode:
-                raise ContenderError(f"{' '.join(map(str, command))} failed")
+                raise ImplementationError(f"{' '.join(map(str, command))} failed")
     return subprocess.run(print_version, capture_output=True, text=True, check=True).stdout.strip()
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 import torch
-from contenders.series_loss import series_loss
+from implementations.series_loss import series_loss
 from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 

@@ -1,4 +1,4 @@
-"""A dataset of one's own arrays, by name, for runs and studies.
+"""Register a dataset of your own arrays, so that runs and studies can use it by name.
 
 sterad train agd-fd --plugin examples/my_dataset.py --dataset stripes
 """
@@ -16,10 +16,10 @@ class Stripes:
     """Noisy stripes in four orientations."""
 
     per_class: int = 60
-    """Images of each class to learn from."""
+    """Number of training images per class."""
 
     def load(self) -> Dataset:
-        """Draw the images; yours would be read from files."""
+        """Draw random images; your own code would read files."""
         rng = np.random.default_rng(0)
         labels = np.arange(4).repeat(self.per_class + 20)
         rows, columns = np.mgrid[:16, :16]
@@ -32,5 +32,5 @@ class Stripes:
         )
 
     def defaults(self) -> Defaults:
-        """Return what a run takes where the user says nothing."""
+        """Return the default settings of a run on this dataset."""
         return Defaults.for_counts(classes=4, images=4 * self.per_class, width=8)

@@ -1,4 +1,4 @@
-"""A method of one's own: replay with a margin, in one file.
+"""Your own method in one file: replay with a margin loss.
 
 sterad train margin --plugin examples/my_method.py --margin 0.5
 """
@@ -14,15 +14,15 @@ from sterad.streams import Batch
 
 @dataclass(frozen=True)
 class MarginConfig(ReplayConfig):
-    """Replay's fields and one more."""
+    """The fields of every replay method, and the margin."""
 
     margin: float = 1.0
-    """How far the right class must lead."""
+    """Minimum difference between the logit of the true class and the others."""
 
 
 @METHODS.register("margin")
 class Margin(Replay):
-    """Multi-class hinge loss on one view of memory and stream."""
+    """Multi-class hinge loss on one view of the memory batch and the stream batch."""
 
     Config = MarginConfig
     config: MarginConfig

@@ -1,4 +1,4 @@
-"""The losses in ordinary training: many epochs over all of the data, no stream, no memory."""
+"""Use the losses in ordinary training: several epochs over all data, no stream and no memory."""
 
 import torch
 
@@ -8,7 +8,7 @@ from sterad.losses.posterior import posterior_loss
 from sterad.sphere import AngularGaussian, kernel
 from sterad.streams.batch import to_unit
 
-EPOCHS, BATCH, DIMENSION = 5, 64, 16
+EPOCHS, BATCH_SIZE, DIMENSION = 5, 64, 16
 
 digits = Digits().load()
 images, test_images = (
@@ -23,13 +23,14 @@ log_density = kernel(AngularGaussian, AngularGaussian.concentration_of(0.1), DIM
 
 for epoch in range(EPOCHS):
     network.train()
-    for chosen in torch.randperm(len(images), generator=rng).split(BATCH):
-        z = network(images[chosen], unit=True)  # class c is pulled to the c-th basis vector
-        loss = posterior_loss(z, labels[chosen], log_density, reduction="mean")
+    for indices in torch.randperm(len(images), generator=rng).split(BATCH_SIZE):
+        z = network(images[indices], unit=True)  # the direction of class c is the c-th basis vector
+        loss = posterior_loss(z, labels[indices], log_density, reduction="mean")
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     network.eval()
     with torch.no_grad():
-        nearest = network(test_images, unit=True)[:, : digits.classes].argmax(dim=1)
-    print(f"epoch {epoch + 1}: {(nearest.numpy() == digits.test_labels).mean():.1%} right")
+        predictions = network(test_images, unit=True)[:, : digits.classes].argmax(dim=1)
+    accuracy = (predictions.numpy() == digits.test_labels).mean()
+    print(f"epoch {epoch + 1}: test accuracy {accuracy:.1%}")

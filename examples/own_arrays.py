@@ -1,4 +1,4 @@
-"""Own data in ten lines: a feed of arrays, new classes at any time, answers at any time."""
+"""Train on a feed of your own arrays: new classes and predictions at any time."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ from sterad import OnlineClassifier
 from sterad.data.digits import Digits
 
 digits = Digits().load()
-feed = OnlineClassifier("agd-fd", memory=100, fields={"views": 2})
+classifier = OnlineClassifier("agd-fd", memory=100, fields={"views": 2})
 
-order = np.argsort(digits.train_labels, kind="stable")[:600]  # one class after the other
-for batch in np.array_split(order, 6):
-    feed.partial_fit(digits.train_images[batch], digits.train_labels[batch])
-    known = np.isin(digits.test_labels, feed.classes_)
-    accuracy = feed.score(digits.test_images[known], digits.test_labels[known])
-    print(f"{len(feed.classes_)} classes seen, {accuracy:.1%} right on all of them")
+order = np.argsort(digits.train_labels, kind="stable")[:600]  # sorted by class
+for indices in np.array_split(order, 6):
+    classifier.partial_fit(digits.train_images[indices], digits.train_labels[indices])
+    seen = np.isin(digits.test_labels, classifier.classes_)
+    accuracy = classifier.score(digits.test_images[seen], digits.test_labels[seen])
+    print(f"{len(classifier.classes_)} classes seen, test accuracy on them {accuracy:.1%}")
 
-feed.save("feed.sterad")
-print(OnlineClassifier.load("feed.sterad").predict(digits.test_images[:5]))
+classifier.save("digits.sterad")
+print(OnlineClassifier.load("digits.sterad").predict(digits.test_images[:5]))

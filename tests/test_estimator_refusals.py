@@ -191,7 +191,9 @@ def test_files_that_are_not_what_save_wrote(tmp_path: Path) -> None:
     with pytest.raises(SteradError, match="belongs to 'agd-fd-digits-clear-s0'"):
         OnlineClassifier.load(file)
     save_checkpoint(file, "OnlineClassifier", {"choices": {"color": 1}, "fields": {}})
-    with pytest.raises(SteradError, match=r"does not fit this sterad .*: load it with the sterad"):
+    with pytest.raises(
+        SteradError, match=r"does not fit this version .*: load it with the version"
+    ):
         OnlineClassifier.load(file)
     torch.save(Evil(tmp_path / "made-by-evil"), file)
     with pytest.raises(SteradError, match="reading it could run code, so it is refused"):

@@ -2,7 +2,7 @@
 
     from sterad import OnlineClassifier, RunConfig, run
 
-Names are imported where they are first used, so that `import sterad` costs nothing.
+Names are imported on first use, so that `import sterad` is fast.
 """
 
 import importlib
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sterad.methods import METHODS
     from sterad.results.record import RunRecord
 
-_HOMES = {
+_MODULES = {
     "METHODS": "sterad.methods",
     "Dataset": "sterad.data",
     "OnlineClassifier": "sterad.estimator",
@@ -31,6 +31,6 @@ __all__ = ["METHODS", "Dataset", "OnlineClassifier", "RunConfig", "RunRecord", "
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'sterad' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)

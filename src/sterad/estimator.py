@@ -1,4 +1,4 @@
-"""OnlineClassifier: partial_fit, predict and score on arrays."""
+"""OnlineClassifier: a classifier on arrays with partial_fit, predict and score."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator
@@ -28,15 +28,15 @@ OWNER = "OnlineClassifier"
 
 
 class OnlineClassifier:
-    """A classifier that learns from a feed: each image once, new classes at any time.
+    """A classifier that learns incrementally: each image once, new classes at any time.
 
-    Images are uint8 or floats in [0, 1], (n, h, w), (n, c, h, w) or (n, h, w, c); rows of features
-    are (n, d) floats and go through an MLP encoder. Labels are integers or strings.
+    Images are uint8 or floats in [0, 1], (n, h, w), (n, c, h, w) or (n, h, w, c); feature vectors
+    are (n, d) floats and use an MLP encoder. Labels are integers or strings.
 
-    >>> feed = OnlineClassifier("agd-fd", memory=20, fields={"views": 1, "projection": 8})
+    >>> classifier = OnlineClassifier("agd-fd", memory=20, fields={"views": 1, "projection": 8})
     >>> x = np.eye(4, dtype=np.float32).repeat(8, axis=0)
     >>> y = np.array(["north", "east", "south", "west"]).repeat(8)
-    >>> feed.partial_fit(x, y).classes_.tolist()
+    >>> classifier.partial_fit(x, y).classes_.tolist()
     ['north', 'east', 'south', 'west']
     """
 
@@ -53,10 +53,10 @@ class OnlineClassifier:
         device: str = "cpu",
         fields: dict[str, Any] | None = None,
     ) -> None:
-        """Check the arguments; the network is built when the first images show their shape.
+        """Check the arguments; the first call of `partial_fit` builds the network.
 
-        fields: values of the method's own fields, as in `sterad train METHOD --help`.
-        encoder: a registered name (default: resnet18 for images, mlp for rows of features).
+        fields: values of the fields of the method, see `sterad train METHOD --help`.
+        encoder: a registered name (default: resnet18 for images, mlp for feature vectors).
         flip: whether a mirrored image keeps its class.
         """
         self.method = METHODS.resolve(method)
@@ -69,7 +69,7 @@ class OnlineClassifier:
         self.execution = Execution.chosen(device=device, precision="float32", compile=False)
         self._labels = LabelIndex()
         self._learner: Learner | None = None
-        self._ready = False
+        self._is_consolidated = False
 
     @property
     def classes_(self) -> npt.NDArray[np.generic]:
@@ -77,24 +77,24 @@ class OnlineClassifier:
         return self._labels.array()
 
     def partial_fit(self, x: Arrays, y: Arrays) -> "OnlineClassifier":
-        """Learn from some images, in their order, each once; new labels may appear."""
-        inputs, labels = self._pairs(x, y)
+        """Learn from images in the given order, each once; new labels may appear."""
+        inputs, labels = self._check_pairs(x, y)
         learner = self._learner or self._build(inputs.shape[1:])
         check_shape(inputs.shape[1:], learner.problem)
         indices = torch.from_numpy(self._labels.encode(labels)).split(self.batch_size)
-        # Assigned only now, so that a refused call changes nothing.
-        self._learner, self._ready = learner, False
+        # Assigned after the checks, so that a call with invalid arrays changes nothing.
+        self._learner, self._is_consolidated = learner, False
         for chunk, index in zip(_chunks(inputs, self.batch_size), indices, strict=True):
             loss = learner.observe(Batch(chunk, index))
             if loss is not None and not bool(torch.isfinite(loss)):
                 raise SteradError(
                     f"the loss is {float(loss)}: the classifier has diverged and cannot be used "
-                    "any more; load the last saved one and choose a smaller lr"
+                    "anymore; load the last saved one and choose a smaller lr"
                 )
         return self
 
     def follow(self, feed: Iterable[tuple[Arrays, Arrays]]) -> "OnlineClassifier":
-        """Learn from a live feed of (images, labels) to its end, if it has one."""
+        """Learn from an iterable of (images, labels) until it ends."""
         for x, y in feed:
             self.partial_fit(x, y)
         return self
@@ -115,14 +115,14 @@ class OnlineClassifier:
 
     def score(self, x: Arrays, y: Arrays) -> float:
         """Return the accuracy: the share of images whose label is predicted."""
-        inputs, truth = self._pairs(x, y)
+        inputs, truth = self._check_pairs(x, y)
         return float(np.mean(self.predict(inputs) == np.array(truth)))
 
     def save(self, path: str | Path) -> None:
-        """Write everything to one file, from which `load` continues bit for bit."""
+        """Write the complete state to one file; `load` restores it bit for bit."""
         learner = self._fitted()
         state = {
-            "choices": self._choices(),
+            "choices": self._arguments(),
             "fields": dataclasses.asdict(self.config),
             "labels": self._labels.known,
             "input_shape": learner.problem.input_shape,
@@ -144,12 +144,12 @@ class OnlineClassifier:
         except (KeyError, TypeError, RuntimeError) as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise SteradError(
-                f"{str(path)!r} does not fit this sterad ({reason}): "
-                "load it with the sterad that wrote it, or learn again"
+                f"{str(path)!r} does not fit this version of sterad ({reason}): "
+                "load it with the version that wrote it, or train again"
             ) from error
         return loaded
 
-    def _choices(self) -> dict[str, Any]:
+    def _arguments(self) -> dict[str, Any]:
         names = ("method", "memory", "encoder", "width", "batch_size", "flip", "seed")
         return {name: getattr(self, name) for name in names}
 
@@ -173,7 +173,7 @@ class OnlineClassifier:
             raise SteradError("nothing has been learned yet: call partial_fit first")
         return self._learner
 
-    def _pairs(self, x: Arrays, y: Arrays) -> tuple[npt.NDArray[Any], list[int | str]]:
+    def _check_pairs(self, x: Arrays, y: Arrays) -> tuple[npt.NDArray[Any], list[int | str]]:
         inputs = as_inputs(x)
         labels = self._labels.check(y.tolist() if isinstance(y, Tensor) else y)
         if len(inputs) == 0:
@@ -187,9 +187,9 @@ class OnlineClassifier:
     def _scores(self, x: Arrays) -> tuple[Tensor, Tensor]:
         learner = self._fitted()
         inputs = as_inputs(x)
-        if not self._ready:
+        if not self._is_consolidated:
             learner.consolidate()
-            self._ready = True
+            self._is_consolidated = True
         chunks = [learner.scores(chunk) for chunk in _chunks(inputs, PREDICTION_BATCH_SIZE)]
         scores = torch.cat([part for part, _ in chunks])
         if not bool(torch.isfinite(scores).all()):

@@ -200,3 +200,21 @@ def test_extras_files_and_make_targets_of_the_pages_exist() -> None:
             assert named in targets, f"{page.name} names `make {named}`"
         for link in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text):
             assert (page.parent / link).exists(), f"{page.name} links to {link}"
+
+
+def test_paths_and_names_of_the_architecture_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    package = ROOT / "src" / "sterad"
+    source = "".join(path.read_text() for path in package.rglob("*.py"))
+    named = set(re.findall(r"`([^`\n]+)`", text))
+    paths = {name for name in named if re.fullmatch(r"[\w/]+(/|\.py)", name) and "NAME" not in name}
+    assert len(paths) > 30
+    for name in paths:
+        bases = (ROOT, package, package / "methods")
+        assert any((base / name).exists() for base in bases), f"there is no {name}"
+    identifiers = {name for name in named if re.fullmatch(r"[A-Z]\w+|[a-z]+(_[a-z]+)+", name)}
+    assert len(identifiers) > 30
+    for name in identifiers:
+        assert re.search(rf"\b{name}\b", source), f"the package has no {name}"
+    folders = {path.name for path in package.iterdir() if (path / "__init__.py").exists()}
+    assert {f"{name}/" for name in folders} <= paths, "a package is not described"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from work import (
+from workload import (
     BATCH,
     IMAGES,
     MEMORY,
@@ -20,8 +20,8 @@ from work import (
     SHAPE,
     network,
     pixels,
+    run_on_request,
     seconds,
-    take_turns,
 )
 
 
@@ -64,7 +64,7 @@ def augment(x: Tensor) -> Tensor:
 
 
 def set_up(name: str) -> Callable[[int], tuple[float, float]]:
-    """Fill the memory and return a function that takes steps and returns their time."""
+    """Fill the memory and return a function that runs steps and returns their time."""
     net, rehearsal = network(name), Rehearsal()
     optimizer = torch.optim.SGD(net.parameters(), **SGD)
 
@@ -81,4 +81,4 @@ def set_up(name: str) -> Callable[[int], tuple[float, float]]:
 
 
 if __name__ == "__main__":
-    take_turns(set_up)
+    run_on_request(set_up)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import cycle
 
 import torch
-from work import (
+from workload import (
     BATCH,
     CLASSES,
     ENCODERS,
@@ -20,8 +20,8 @@ from work import (
     SGD,
     SHAPE,
     pixels,
+    run_on_request,
     seconds,
-    take_turns,
 )
 
 from sterad.data import Dataset
@@ -33,7 +33,7 @@ VALUES = {"er": {"augmentation": "partial", **SGD}, "agd-fd": {}}
 
 
 def set_up(name: str) -> Callable[[int], tuple[float, float]]:
-    """Fill the memory and return a function that takes steps and returns their time."""
+    """Fill the memory and return a function that runs steps and returns their time."""
     chosen = Execution.chosen(
         device="cpu", threads=torch.get_num_threads(), precision=os.environ.get("PRECISION")
     )
@@ -63,4 +63,4 @@ def set_up(name: str) -> Callable[[int], tuple[float, float]]:
 
 
 if __name__ == "__main__":
-    take_turns(set_up)
+    run_on_request(set_up)

@@ -1,10 +1,10 @@
-"""Experience replay by avalanche-lib, in an environment of its own.
+"""Experience replay by avalanche-lib, in a separate environment.
 
 Naive with a ReplayPlugin over a ReservoirSamplingBuffer, configured for speed: torchvision's
 transforms work on uint8 tensors, which is faster than on PIL images, and there is no worker
 process, metric, logger, evaluation or warning. Avalanche updates its memory after an experience,
-not after a batch. The third argument chooses: `turn` makes one experience of all steps of a turn,
-which is fastest but does not update the memory within a turn; `online` makes one of each batch, as
+not after a batch. The third argument chooses: `round` makes one experience of all steps of a round,
+which is fastest but does not update the memory within a round; `online` makes one of each batch, as
 the others do. Creating the experiences is not timed.
 """
 
@@ -27,7 +27,7 @@ from avalanche.training.plugins import ReplayPlugin  # noqa: E402
 from avalanche.training.storage_policy import ReservoirSamplingBuffer  # noqa: E402
 from avalanche.training.supervised import Naive  # noqa: E402
 from torchvision import transforms  # noqa: E402
-from work import (  # noqa: E402
+from workload import (  # noqa: E402
     BATCH,
     IMAGES,
     MEMORY,
@@ -38,8 +38,8 @@ from work import (  # noqa: E402
     SHAPE,
     network,
     pixels,
+    run_on_request,
     seconds,
-    take_turns,
 )
 
 warnings.warn = lambda *_, **__: None  # avalanche would print a deprecation at each step
@@ -60,7 +60,7 @@ class Pixels(torch.utils.data.Dataset):
 
 
 def set_up(name: str) -> Callable[[int], tuple[float, float]]:
-    """Fill the memory and return a function that takes steps and returns their time."""
+    """Fill the memory and return a function that runs steps and returns their time."""
     augmentation = transforms.Compose(
         [
             transforms.RandomCrop(SHAPE[1], padding=PAD),
@@ -102,4 +102,4 @@ def set_up(name: str) -> Callable[[int], tuple[float, float]]:
 
 
 if __name__ == "__main__":
-    take_turns(set_up)
+    run_on_request(set_up)

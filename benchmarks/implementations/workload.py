@@ -1,7 +1,7 @@
-"""The work of every contender, and the protocol of its process.
+"""The work of every implementation, and the protocol of its process.
 
-A contender is a process, `python CONTENDER.py NETWORK THREADS`. It reads a number of steps from
-standard input, takes them, and prints their wall and CPU seconds.
+An implementation is a process, `python SCRIPT.py NETWORK THREADS`. It reads a number of steps from
+standard input, runs them, and prints their wall and CPU seconds.
 """
 
 import sys
@@ -37,13 +37,13 @@ def pixels() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
 
 
 def network(name: str) -> nn.Module:
-    """Return the network that all contenders train."""
+    """Return the network that all implementations train."""
     encoder, width = ENCODERS[name]
     return build_network(encoder, SHAPE, width, "linear", CLASSES, generator(0, "network"))
 
 
-def take_turns(set_up: Callable[[str], Callable[[int], tuple[float, float]]]) -> None:
-    """Set up the network named on the command line, then take steps on request."""
+def run_on_request(set_up: Callable[[str], Callable[[int], tuple[float, float]]]) -> None:
+    """Set up the network named on the command line, then run steps on request."""
     torch.set_num_threads(int(sys.argv[2]))
     steps = set_up(sys.argv[1])
     for line in sys.stdin:

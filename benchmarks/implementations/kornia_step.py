@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import kornia.augmentation as K
 import torch
-from plain import Rehearsal
+from plain_step import Rehearsal
 from series_loss import series_loss
 from torch import nn
 from torch.nn.functional import normalize
-from work import ENCODERS, SHAPE, seconds, take_turns
+from workload import ENCODERS, SHAPE, run_on_request, seconds
 
 from sterad.encoders import build_network
 from sterad.seeds import generator
@@ -21,7 +21,7 @@ VIEWS, PROJECTION, VARIANCE, LR = 5, 512, 2.0, 5e-4
 
 
 def set_up(name: str) -> Callable[[int], tuple[float, float]]:
-    """Fill the memory and return a function that takes steps and returns their time."""
+    """Fill the memory and return a function that runs steps and returns their time."""
     encoder, width = ENCODERS[name]
     net = build_network(encoder, SHAPE, width, "mlp", PROJECTION, generator(0, "network"))
     optimizer = torch.optim.Adam(net.parameters(), lr=LR)
@@ -48,4 +48,4 @@ def set_up(name: str) -> Callable[[int], tuple[float, float]]:
 
 
 if __name__ == "__main__":
-    take_turns(set_up)
+    run_on_request(set_up)

@@ -1,7 +1,7 @@
-"""A race: contenders in processes of their own take short turns at the same work.
+"""Interleaved timing of implementations of the same step, each in a separate process.
 
-Other load slows all alike, and each process has its own allocator, threads and libraries. A
-contender is a script in contenders/, see work.py there.
+In each round every implementation runs a few steps, so that other load slows all alike. Each has
+its own allocator, threads and libraries. The scripts are in implementations/, see workload.py.
 """
 
 import os
@@ -17,13 +17,13 @@ HERE = Path(__file__).resolve().parent
 HEADER = "| network | | ms per step | quartiles | sterad takes |\n|---|---|---|---|---|"
 
 
-class ContenderError(Exception):
-    """A contender has ended early; the message has its last line of output."""
+class ImplementationError(Exception):
+    """An implementation has ended early; the message has its last line of output."""
 
 
 @dataclass
-class Contender:
-    """A process that takes steps on request, and the milliseconds per step of each turn."""
+class Implementation:
+    """A process that runs steps on request, and the milliseconds per step of each round."""
 
     name: str
     command: list[str]
@@ -49,10 +49,10 @@ class Contender:
             return line
         self.errors.seek(0)
         last = (self.errors.read().strip().splitlines() or [""])[-1]
-        raise ContenderError(f"ended with code {self.process.wait()}, {last}")
+        raise ImplementationError(f"ended with code {self.process.wait()}, {last}")
 
-    def take_turn(self, steps: int, is_timed: bool) -> None:
-        """Request `steps` steps, and store their time if the turn is timed."""
+    def run_steps(self, steps: int, is_timed: bool) -> None:
+        """Request `steps` steps, and store their time if the round is timed."""
         print(steps, file=self.process.stdin, flush=True)
         for times, seconds in zip(
             (self.wall_ms, self.cpu_ms), self.read_line().split(), strict=True
@@ -60,51 +60,51 @@ class Contender:
             times += [1000 * float(seconds) / steps] * is_timed
 
 
-def race(
+def compare(
     network: str, threads: int, commands: dict[str, list[str]], steps: int, rounds: int
 ) -> dict[str, float]:
-    """Run the contenders in turns, print their rows, and return the first's time over each."""
+    """Run the implementations in rounds, print a row each, and return the first time over each."""
     environment = os.environ | {
         "PYTHONPATH": str(HERE.parent / "src"),
         "OMP_NUM_THREADS": str(threads),
     }
-    racing: list[Contender] = []
+    running: list[Implementation] = []
     for name, (python, script, *more) in commands.items():
-        arguments = [str(HERE / "contenders" / script), network, str(threads), *more]
+        arguments = [str(HERE / "implementations" / script), network, str(threads), *more]
         try:
             # Only sterad's command line sets the wait policy; the others use torch's default.
-            variables = environment | (WAIT_POLICY if script == "ours.py" else {})
-            racing.append(Contender(name, [python, *arguments], variables))
+            variables = environment | (WAIT_POLICY if script == "sterad_step.py" else {})
+            running.append(Implementation(name, [python, *arguments], variables))
         except OSError as error:
             print_failure(network, name, error)
-    for number in range(-1, rounds):  # the first turn warms up and is not timed
-        for contender in list(racing):
+    for number in range(-1, rounds):  # the first round warms up and is not timed
+        for implementation in list(running):
             try:
-                contender.take_turn(steps, is_timed=number >= 0)
-            except (ContenderError, OSError) as error:
-                print_failure(network, contender.name, error)
-                racing.remove(contender)
+                implementation.run_steps(steps, is_timed=number >= 0)
+            except (ImplementationError, OSError) as error:
+                print_failure(network, implementation.name, error)
+                running.remove(implementation)
     shares = {}
-    for contender in racing:
-        contender.process.communicate()
-        shares[contender.name] = share(threads, contender, racing[0])
-        print(table_row(network, threads, contender, racing[0]), flush=True)
+    for implementation in running:
+        implementation.process.communicate()
+        shares[implementation.name] = share(threads, implementation, running[0])
+        print(table_row(network, threads, implementation, running[0]), flush=True)
     return shares
 
 
 def print_failure(network: str, name: str, error: Exception) -> None:
-    """Print the row of a contender that has failed."""
+    """Print the row of an implementation that has failed."""
     print(f"| {network} | {name} | does not run: {error} | | |", flush=True)
 
 
-def times(threads: int, contender: Contender) -> list[float]:
+def times(threads: int, implementation: Implementation) -> list[float]:
     """Return milliseconds per step: CPU time for one thread, otherwise wall time."""
-    return contender.cpu_ms if threads == 1 else contender.wall_ms
+    return implementation.cpu_ms if threads == 1 else implementation.wall_ms
 
 
-def share(threads: int, contender: Contender, first: Contender) -> float:
-    """Return the time of the first over that of a contender, computed within each turn."""
-    pairs = zip(times(threads, contender), times(threads, first), strict=True)
+def share(threads: int, other: Implementation, first: Implementation) -> float:
+    """Return the time of the first over that of another, computed within each round."""
+    pairs = zip(times(threads, other), times(threads, first), strict=True)
     return statistics.median(first_ms / ms for ms, first_ms in pairs)
 
 
@@ -113,15 +113,15 @@ def format_ms(milliseconds: float) -> str:
     return f"{milliseconds:,.0f}" if milliseconds >= 100 else f"{milliseconds:.3g}"
 
 
-def table_row(network: str, threads: int, contender: Contender, first: Contender) -> str:
-    """Return the row of a contender."""
-    low, median, high = statistics.quantiles(times(threads, contender), n=4)
-    is_compared = contender is not first and first.name == "sterad"
+def table_row(network: str, threads: int, other: Implementation, first: Implementation) -> str:
+    """Return the row of an implementation."""
+    low, median, high = statistics.quantiles(times(threads, other), n=4)
+    is_compared = other is not first and first.name == "sterad"
     cells = (
         f"{network}, {threads} thread{'s' * (threads > 1)}",
-        contender.name,
+        other.name,
         format_ms(median),
         f"{format_ms(low)} to {format_ms(high)}",
-        f"{share(threads, contender, first):.2f} of it" if is_compared else "",
+        f"{share(threads, other, first):.2f} of it" if is_compared else "",
     )
     return f"| {' | '.join(cells)} |"
