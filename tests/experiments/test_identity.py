@@ -19,6 +19,7 @@ from sterad.experiments.config import earlier_versions
 from sterad.experiments.run import run
 from sterad.methods import METHODS
 from sterad.plugins import load_plugin
+from sterad.sphere import LAWS
 
 SMALL = ["--memory", "4", "--width", "2", "--threads", "1"]
 PLUGIN = """

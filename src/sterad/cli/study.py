@@ -35,7 +35,7 @@ class StudyOptions:
     logger: tuple[str, ...] = ()
     """Send events to this logger as well (repeatable): see `sterad list`."""
     plugin: tuple[Path, ...] = ()
-    """A Python file that registers your own components: methods, laws, datasets, ... (repeatable)."""
+    """A Python file that registers your own methods, laws, datasets, ... (repeatable)."""
 
 
 class ProgressView:

@@ -32,7 +32,7 @@ class OutputOptions:
     logger: tuple[str, ...] = ()
     """Send events to this logger as well (repeatable); `sterad list loggers` lists all."""
     plugin: tuple[Path, ...] = ()
-    """A Python file that registers your own components: methods, laws, datasets, ... (repeatable)."""
+    """A Python file that registers your own methods, laws, datasets, ... (repeatable)."""
 
 
 def parse_train_request(argv: Sequence[str]) -> Request:
