@@ -29,5 +29,5 @@ class Margin(Replay):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean hinge loss of the logits."""
-        logits, labels = self.outputs(Batch.concatenate(retrieved, batch))
+        logits, labels = self.forward_views(Batch.concatenate(retrieved, batch))
         return F.multi_margin_loss(logits, labels, margin=self.config.margin)

@@ -143,13 +143,13 @@ class StageTimer:
 
     def __init__(self, learner: FixedDirections) -> None:
         """Wrap the objective of a learner and hook its optimizer."""
-        self.objective: Callable[..., Tensor] = learner.objective
+        self.objective: Callable[..., Tensor] = learner.loss_of
         self.loss: list[float] = []
         self.optimizer: list[float] = []
         self.start = self.forward_seconds = 0.0
         learner.engine.optimizer.register_step_pre_hook(self._start_clock)
         learner.engine.optimizer.register_step_post_hook(self._record_optimizer)
-        setattr(learner, "objective", self._timed_objective)  # noqa: B010 - mypy: a method
+        setattr(learner, "loss_of", self._timed_objective)  # noqa: B010 - mypy: a method
 
     def _timed_objective(self, z: Tensor, *rest: Any) -> Tensor:
         before = time.perf_counter()

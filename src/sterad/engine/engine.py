@@ -19,8 +19,8 @@ from sterad.engine.parallel import ParallelForward
 from sterad.errors import SteradError
 
 EVAL_BATCH_SIZE = 50
-"""Images in one evaluation pass: with more, the maps between two layers exceed the processor's
-cache; with fewer, starting a layer costs more than computing it."""
+"""Images in one evaluation pass: with more, the feature maps exceed the processor's cache; with
+fewer, the overhead of a layer exceeds its work."""
 MakeOptimizer = Callable[[list[nn.Parameter], bool], torch.optim.Optimizer]
 """Makes an optimizer of trainable weights; the flag says whether their gradients are scaled."""
 _MODE_LOCK = threading.Lock()

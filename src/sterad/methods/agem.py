@@ -10,9 +10,9 @@ For each stream batch B:
   4. step along g, then offer B to the reservoir.
 Ends of tasks are announced or, on streams that announce none, detected: see `base/boundaries`.
 
-Differences from the released code: logits are raw (there scaled to unit length, which bounds
-the posteriors); on blurry streams there is a step on every batch (there only on those with a new
-class); predictions are among the classes seen. From the paper: the memory is a reservoir, and
+Differences from the released code ("there"): logits are raw (there scaled to unit length, which
+bounds the posteriors); on blurry streams there is a step on every batch (there only on those with a
+new class); predictions are among the classes seen. From the paper: the memory is a reservoir, and
 predictions do not know the task.
 """
 
@@ -56,8 +56,8 @@ class AGEM(Replay):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean cross-entropy of the stream batch; `step` uses that of the memory."""
-        loss = F.cross_entropy(*self.outputs(batch))
-        self.reference = F.cross_entropy(*self.outputs(retrieved)) if len(retrieved) else None
+        loss = F.cross_entropy(*self.forward_views(batch))
+        self.reference = F.cross_entropy(*self.forward_views(retrieved)) if len(retrieved) else None
         return loss
 
     def step(self, loss: Tensor) -> None:

@@ -61,7 +61,7 @@ class DERpp(Replay):
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the loss of the stream batch and, with a memory, of two batches from it."""
         draws = (retrieved, self.retrieve(batch)) if len(retrieved) else ()
-        (logits, labels), *replayed = self.outputs_of(batch, *draws)
+        (logits, labels), *replayed = self.forward_each(batch, *draws)
         self.before = logits[: len(batch)].detach()
         loss = F.cross_entropy(logits, labels)
         if replayed:

@@ -11,11 +11,11 @@ For each stream batch B:
   3. add the gradient of the same loss of the retrieved images;
   4. one step, then offer B to the reservoir.
 
-Differences from the released code: its memory is missing; related code draws 50 candidates for
-64 places, so that nothing is selected, here there are more candidates than places; logits are raw
-(there scaled to unit length, which bounds the posteriors); candidates are ranked by the raw images
-with running statistics of BatchNorm; the head and the QNet grow with the classes; predictions are
-among the classes seen.
+Differences from the released code ("there"): it lacks the replay buffer; related code draws 50
+candidates for a memory batch of 64, so that nothing is selected, here there are more candidates;
+logits are raw (there scaled to unit length, which bounds the posteriors); candidates are ranked by
+the raw images with running statistics of BatchNorm; the head and the QNet grow with the classes;
+predictions are among the classes seen.
 """
 
 from copy import deepcopy
@@ -93,7 +93,7 @@ class DVC(Replay):
     def retrieve(self, batch: Batch) -> Batch:
         """Store the gradient of the stream batch and return the images that it harms most."""
         self.engine.drop_gradients()
-        loss = self.consistency(batch)
+        loss = self.pair_loss(batch)
         self.engine.backward(loss)
         self.stream_loss = loss.detach()
         drawn, count = self.memory.sample(self.config.candidates), self.config.memory_batch
@@ -106,12 +106,12 @@ class DVC(Replay):
         return Batch(x[chosen], y[chosen])
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
-        """Return the loss of both batches; that of the stream has no graph any more."""
+        """Return the loss of both batches; the gradient of the stream batch is in .grad already."""
         if not len(retrieved):
             return self.stream_loss
-        return self.stream_loss + self.consistency(retrieved)
+        return self.stream_loss + self.pair_loss(retrieved)
 
-    def consistency(self, batch: Batch) -> Tensor:
+    def pair_loss(self, batch: Batch) -> Tensor:
         """Return the loss of a batch and one view of it."""
         x = self.engine.to_device(batch.x)
         logits, view_logits = self.engine.forward([torch.cat([x, self.view(x)])]).chunk(2)
@@ -143,7 +143,7 @@ def most_interfered(network: Network, x: Tensor, y: Tensor, lr: float, n: int) -
     """
     training = network.training
     network.eval()
-    outputs = _BothOutputs(network)
+    outputs = _FeaturesAndLogits(network)
     h, z = outputs(x)
     before = gradient_norm(h, z, y)
     h, z = functional_call(outputs, _after_step(outputs, lr), (x,))
@@ -166,7 +166,7 @@ def gradient_norm(h: Tensor, z: Tensor, y: Tensor) -> Tensor:
     return error.abs().sum(dim=1) * h.abs().sum(dim=1)
 
 
-class _BothOutputs(nn.Module):
+class _FeaturesAndLogits(nn.Module):
     """Features and outputs of a network as one module for `functional_call`."""
 
     def __init__(self, network: Network) -> None:

@@ -10,8 +10,8 @@ For each stream batch B:
   3. step on the mean cross-entropy of the raw logits over all outputs;
   4. offer B to the reservoir.
 
-Differences from the released code: several views do not replace the linear head (there by a
-projection of 128 outputs), and predictions are among the classes seen.
+Differences from the released code ("there"): several views do not replace the linear head (there by
+a projection of 128 outputs), and predictions are among the classes seen.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class ER(Replay):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean cross-entropy of all views of both batches."""
-        logits, labels = self.outputs(Batch.concatenate(retrieved, batch))
+        logits, labels = self.forward_views(Batch.concatenate(retrieved, batch))
         if self.sample_losses is not None:
             losses = F.cross_entropy(logits.detach(), labels, reduction="none")
             self.sample_losses.append((losses, labels))

@@ -10,9 +10,9 @@ For each stream batch B:
   3. L += cross-entropy of a view of M over all outputs, in a separate forward pass;
   4. step on L, then offer B to the reservoir.
 
-Differences from the released code: classes never seen, which take part in 2, are
-searched among all outputs of the head (there among as many as the batch has images); crops are
-drawn per image; predictions are among the classes seen.
+Differences from the released code ("there"): classes never seen, which take part in 2, are searched
+among all outputs of the head (there among as many as the batch has images); crops are drawn per
+image; predictions are among the classes seen.
 """
 
 from dataclasses import dataclass
@@ -46,8 +46,8 @@ class ERACE(Replay):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the sum of both mean losses; only the first while the memory is empty."""
-        logits, labels = self.outputs(batch)
+        logits, labels = self.forward_views(batch)
         loss = asymmetric_cross_entropy(logits, labels, self.engine.to_device(self.seen))
         if len(retrieved):
-            loss = loss + F.cross_entropy(*self.outputs(retrieved))
+            loss = loss + F.cross_entropy(*self.forward_views(retrieved))
         return loss

@@ -40,4 +40,4 @@ class Finetune(Replay):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean cross-entropy of all views of the stream batch."""
-        return F.cross_entropy(*self.outputs(batch))
+        return F.cross_entropy(*self.forward_views(batch))

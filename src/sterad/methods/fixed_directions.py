@@ -14,9 +14,9 @@ For each stream batch B:
 Predictions use the nearest class mean of unit-length encoder features, without the projection.
 The ablation of table 3 replaces e_c by the mean of class c in the batch.
 
-Differences from the released code: the density is exact (its series fails for negative cosines),
-the projection grows when labels exceed its dimension, `norm_all` sums over seen classes only, and
-losses are in float32 whatever the precision of the encoder (there all is float16).
+Differences from the released code ("there"): the density is exact (its series fails for negative
+cosines), the projection grows when labels exceed its dimension, `norm_all` sums over seen classes
+only, and losses are in float32 whatever the precision of the encoder (there all is float16).
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ from sterad.validation import ADDED, Dimension, Positive, Views
 
 RETRAIN_EPOCHS = 50
 RETRAIN_BATCH_SIZE = 200
-MOVING: dict[str, MeanForm] = {"moving": "direction", "moving-mean": "mean"}
+BATCH_MEANS: dict[str, MeanForm] = {"moving": "direction", "moving-mean": "mean"}
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class FixedDirectionsConfig(ReplayConfig):
     """basis vectors, or batch means of each class with (moving) or without (moving-mean) unit
     length."""
     objective: Literal["posterior", "likelihood"] = "posterior"
-    """posterior contrasts the classes of the batch; likelihood only pulls to the own direction."""
+    """posterior contrasts the classes of the batch; likelihood only pulls to its direction."""
     norm_all: bool = False
     """Use all seen classes in the denominator, not only those of the batch."""
     classifier: str = "nearest-mean"
@@ -107,13 +107,13 @@ class FixedDirections(Replay):
         """Return the loss summed over images and views."""
         z, labels = self.representations(Batch.concatenate(retrieved, batch))
         if self.sample_losses is not None:
-            self.sample_losses.append((self.objective(z.detach(), labels, "none"), labels))
-        return self.objective(z, labels)
+            self.sample_losses.append((self.loss_of(z.detach(), labels, "none"), labels))
+        return self.loss_of(z, labels)
 
-    def objective(self, z: Tensor, labels: Tensor, reduction: Reduction = "sum") -> Tensor:
+    def loss_of(self, z: Tensor, labels: Tensor, reduction: Reduction = "sum") -> Tensor:
         """Return the loss of z: (n, d) unit rows."""
         means, log_density = None, self.log_density
-        if (form := MOVING.get(self.config.directions)) is not None:
+        if (form := BATCH_MEANS.get(self.config.directions)) is not None:
             means = moving_means(z, self.engine.to_device(labels), self.network.outputs, form)
         if self.config.objective == "likelihood":
             return likelihood_loss(z, labels, log_density, means, reduction)
@@ -131,9 +131,9 @@ class FixedDirections(Replay):
         super().widen(outputs)
         self.__dict__.pop("log_density", None)  # it depends on the dimension
 
-    def distance(self, target: Tensor, output: Tensor) -> Tensor:
+    def distillation_loss(self, target: Tensor, output: Tensor) -> Tensor:
         """Return the distillation loss of the posteriors over seen classes."""
-        return super().distance(self.class_scores(target), self.class_scores(output))
+        return super().distillation_loss(self.class_scores(target), self.class_scores(output))
 
     def class_scores(self, outputs: Tensor) -> Tensor:
         """Return the log-density around the direction of each seen class."""
@@ -145,7 +145,7 @@ class FixedDirections(Replay):
         if self.config.retrain_head:
             network = self.predictor
             features = self.encoded_memory.encode(self.engine, network)
-            self.retrained = retrain_head(network.head, features, self.objective, self.config.lr)
+            self.retrained = retrain_head(network.head, features, self.loss_of, self.config.lr)
 
     def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return the scores of the retrained head, if there is one."""

@@ -10,9 +10,9 @@ For each stream batch: offer it to the greedy balanced memory. At each consolida
      restart after 1, 2, 4, 8, ... epochs.
 A method that is only as good has gained little from the stream.
 
-Differences from the released code: its memory is a plain reservoir, this one is balanced; logits
-are raw (there scaled to unit length, which bounds the posteriors); every image has its own random
-shift; a memory smaller than a batch is one batch. From the paper: no CutMix.
+Differences from the released code ("there"): its memory is a plain reservoir, this one is balanced;
+logits are raw (there scaled to unit length, which bounds the posteriors); every image has its own
+random shift; a memory smaller than a batch is one batch. From the paper: no CutMix.
 """
 
 import math

@@ -14,11 +14,12 @@ V = [R(x); view of R(x)]. For each stream batch B:
 At the end of a task, announced or detected, the snapshot (u⁻, and its logits) is a copy of the
 network, and old are the classes seen up to it.
 
-Differences from the released code: the terms of S have weight 1, as in OCM (there ½); the snapshot
-is in evaluation mode without gradients (there it kept updating BatchNorm statistics); network and
-snapshot see the same view of M (there one each); on blurry streams `old` changes with the snapshot
-only (there with every new class); the slice may also be the last one; u has no more dimensions than
-f; predictions are among seen classes. From OCM: the augmentation and `memory_batch`.
+Differences from the released code ("there"): the terms of S have weight 1, as in OCM (there ½); the
+snapshot is in evaluation mode without gradients (there it kept updating BatchNorm statistics);
+network and snapshot see the same view of M (there one each); on blurry streams `old` changes with
+the snapshot only (there with every new class); the slice may also be the last one; u has no more
+dimensions than f; predictions are among seen classes. From OCM: the augmentation and
+`memory_batch`.
 """
 
 from dataclasses import dataclass
@@ -104,7 +105,7 @@ class OCM(Replay):
         T, kinds = self.config.temperature, self.kinds(batch).repeat(2)
         if self.snapshot is None or not len(retrieved):
             ((stream, _),) = self.similarities(batch)
-            return paired_loss(stream, kinds, T) + F.cross_entropy(*self.outputs(batch))
+            return paired_loss(stream, kinds, T) + F.cross_entropy(*self.forward_views(batch))
         (stream, _), (memory, u) = self.similarities(batch, retrieved)
         information = paired_loss(stream, kinds, T)
         kinds, x = self.kinds(retrieved), self.engine.to_device(retrieved.x)

@@ -56,7 +56,7 @@ class PCR(Replay):
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean posterior loss of both batches under their class frequencies."""
         joined = Batch.concatenate(retrieved, batch)
-        cosines, _ = self.outputs(joined)
+        cosines, _ = self.forward_views(joined)
         labels = joined.y.repeat(len(cosines) // len(joined))
         classes, counts = labels.unique(return_counts=True)
         scores = cosines / self.config.temperature
@@ -66,7 +66,7 @@ class PCR(Replay):
         """Return the cosines with the proxies of the seen classes over the temperature."""
         return super().class_scores(outputs) / self.config.temperature
 
-    def distance(self, target: Tensor, output: Tensor) -> Tensor:
+    def distillation_loss(self, target: Tensor, output: Tensor) -> Tensor:
         """Return the distillation loss of the cosines over the temperature."""
         temperature = self.config.temperature
-        return super().distance(target / temperature, output / temperature)
+        return super().distillation_loss(target / temperature, output / temperature)

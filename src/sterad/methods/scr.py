@@ -78,6 +78,6 @@ class SCR(Replay):
             z, self.engine.to_device(labels), self.config.temperature, reduction
         )
 
-    def distance(self, target: Tensor, output: Tensor) -> Tensor:
+    def distillation_loss(self, target: Tensor, output: Tensor) -> Tensor:
         """Return the mean of 1 - cosine between the teacher's projections and these."""
         return 1 - F.cosine_similarity(target, output).mean()

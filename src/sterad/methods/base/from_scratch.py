@@ -123,7 +123,7 @@ class FromScratch(Replay):
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean cross-entropy of the raw logits of all views of both batches."""
-        return F.cross_entropy(*self.outputs(Batch.concatenate(retrieved, batch)))
+        return F.cross_entropy(*self.forward_views(Batch.concatenate(retrieved, batch)))
 
     def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores as of the last consolidation, which must be after the last batch."""

@@ -73,8 +73,8 @@ class Replay(Learner):
     def cost(cls, config: Any, batch_size: int, memory: int, samples: float) -> Cost:
         """Return the cost of all steps on a stream batch, and of encoding the memory."""
         replayed = cls.replay_size(config, batch_size)
-        taught = (2 + FORWARD_COST) * (batch_size + replayed) if config.teacher != "none" else 0
-        step = (cls.step_cost(config, batch_size, replayed) + taught) * config.memory_iterations
+        teacher = (2 + FORWARD_COST) * (batch_size + replayed) if config.teacher != "none" else 0
+        step = (cls.step_cost(config, batch_size, replayed) + teacher) * config.memory_iterations
         encoded = 0 if config.classifier == cls.head_classifier else FORWARD_COST * memory
         return Cost(step, encoded)
 
@@ -123,7 +123,7 @@ class Replay(Learner):
             if self.trains_without_memory or len(retrieved):
                 loss = self.loss(retrieved, batch)
                 if self.teacher is not None:
-                    loss = loss + self._distillation_loss(self.teacher, retrieved, batch)
+                    loss = loss + self._teacher_loss(self.teacher, retrieved, batch)
                 self.step(loss)
                 if self.teacher is not None:
                     self.teacher.follow(self.network)
@@ -186,13 +186,13 @@ class Replay(Learner):
         views = [self.view(x) for _ in range(self.config.views)]
         return views if len(views) == 1 and not self.includes_raw else [*views, x]
 
-    def outputs(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def forward_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return raw outputs of all views of a batch, from one pass, and their labels."""
         x, labels = self._stack_views(batch)
         return self.engine.forward([x]), labels
 
-    def outputs_of(self, *batches: Batch) -> list[tuple[Tensor, Tensor]]:
-        """Return `outputs` of each batch, from separate passes that may run in parallel."""
+    def forward_each(self, *batches: Batch) -> list[tuple[Tensor, Tensor]]:
+        """Return `forward_views` of each batch, from separate passes that may run in parallel."""
         inputs = [self._stack_views(batch) for batch in batches]
         outputs = self.engine.forward([x for x, _ in inputs])
         labels = [y for _, y in inputs]
@@ -212,7 +212,7 @@ class Replay(Learner):
         views = self.views_of(self.engine.to_device(batch.x))
         return self.engine.forward(views, unit=True), batch.y.repeat(len(views))
 
-    def _distillation_loss(self, teacher: Teacher, retrieved: Batch, batch: Batch) -> Tensor:
+    def _teacher_loss(self, teacher: Teacher, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean distillation loss of a view and of the raw images.
 
         The target of both is the teacher's output for the view.
@@ -222,10 +222,12 @@ class Replay(Learner):
         view = self.view(x)
         target = teacher(view)
         self.engine.images += len(view)
-        distances = [self.distance(target, self.engine.forward([inputs])) for inputs in (view, x)]
+        distances = [
+            self.distillation_loss(target, self.engine.forward([inputs])) for inputs in (view, x)
+        ]
         return self.config.teacher_weight * (distances[0] + distances[1]) / 2
 
-    def distance(self, target: Tensor, output: Tensor) -> Tensor:
+    def distillation_loss(self, target: Tensor, output: Tensor) -> Tensor:
         """Return the distillation loss of raw outputs to the teacher's: (n, outputs) both."""
         return distillation(target, output, self.config.teacher_temperature)
 

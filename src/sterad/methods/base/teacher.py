@@ -3,11 +3,11 @@
 Nicolas Michel, Maorong Wang, Ling Xiao, Toshihiko Yamasaki: Rethinking Momentum Knowledge
 Distillation in Online Continual Learning. ICML 2024, https://arxiv.org/abs/2309.02870
 
-After each step θ_T ← m θ_T + (1 - m) θ_S. Differences from the released code: the teacher starts as
-a copy of the student instead of almost zero; running statistics of BatchNorm follow like the
-weights, and the teacher is in evaluation mode; only distillation is added to a method's loss, not a
-further cross-entropy; the distilled view uses the method's own augmentation (there always the full
-one) and is a new one also for ER; the student predicts by default (there the average).
+After each step θ_T ← m θ_T + (1 - m) θ_S. Differences from the released code ("there"): the teacher
+starts as a copy of the student instead of almost zero; running statistics of BatchNorm follow like
+the weights, and the teacher is in evaluation mode; only distillation is added to a method's loss,
+not a further cross-entropy; the distilled view uses the method's own augmentation (there always the
+full one) and is a new one also for ER; the student predicts by default (there the average).
 """
 
 from copy import deepcopy
