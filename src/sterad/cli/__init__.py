@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from sterad.errors import SteradError
-from sterad.extras import require_reproduction
+from sterad.optional_imports import require_reproduction
 from sterad.threads import set_wait_policy
 
 COMMANDS = ("list", "train", "study", "search", "report", "data", "stream", "bench")

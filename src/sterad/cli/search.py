@@ -22,7 +22,7 @@ from sterad.experiments.provenance import provenance
 from sterad.experiments.search.plan import SearchPlan
 from sterad.experiments.search.space import read_space
 from sterad.experiments.tuned import Tuned, write_tuned
-from sterad.extras import require_extra
+from sterad.optional_imports import require_extra
 from sterad.results.statistics import summarize
 from sterad.threads import cores
 from sterad.validation import Count, Seed, field_names

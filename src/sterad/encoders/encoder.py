@@ -17,7 +17,7 @@ Folds = tuple[tuple[str, str], ...]
 class Encoder(nn.Module, ABC):
     """A module from images (n, c, s, s) or vectors (n, d) to features (n, `features`).
 
-    A module may name layers that can be folded for evaluation in `folds`: see `engine.folding`.
+    `folds` names layers that can be merged for evaluation: see `engine.batchnorm_folding`.
     """
 
     features: int

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from sterad.devices import to_device
 from sterad.encoders import MIN_CHANNELS_LAST_WIDTH, Network, carry_over, grow
+from sterad.engine.batchnorm_folding import WeightBuffers, folded
 from sterad.engine.execution import Execution
-from sterad.engine.folding import WeightBuffers, folded
 from sterad.engine.parallel import ParallelForward
 from sterad.errors import SteradError
 

@@ -11,8 +11,8 @@ from typing import Any, Self
 
 from filelock import FileLock
 
-from sterad.extras import require_extra
 from sterad.loggers.logger import LOGGERS, event_scalars
+from sterad.optional_imports import require_extra
 
 RUN_TAG = "sterad.run"
 DEFAULT_EXPERIMENT = "0"

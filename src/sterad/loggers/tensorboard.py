@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from sterad.extras import require_extra
 from sterad.loggers.logger import LOGGERS, event_scalars
+from sterad.optional_imports import require_extra
 
 
 @LOGGERS.register("tensorboard")

@@ -1,10 +1,10 @@
 """Stage 3: memories, the replay buffers of methods."""
 
-from sterad.memory.baselines import Everything, NoMemory
-from sterad.memory.columns import Columns
 from sterad.memory.greedy_balanced import GreedyBalanced
 from sterad.memory.memory import MEMORIES, Memory, SlotMemory
+from sterad.memory.none_and_everything import Everything, NoMemory
 from sterad.memory.reservoir import Reservoir
+from sterad.memory.storage import Columns
 
 __all__ = [
     "MEMORIES",

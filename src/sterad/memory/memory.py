@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sterad.errors import SteradError
-from sterad.memory.columns import Columns
+from sterad.memory.storage import Columns
 from sterad.registry import Registry
 from sterad.streams import Batch
 

@@ -28,7 +28,7 @@ from sterad.methods.base.learner import METHODS, Problem
 from sterad.methods.base.parts import Parts
 from sterad.methods.scr import SCR, SCRConfig
 from sterad.seeds import generator
-from sterad.sphere.draw import gamma
+from sterad.sphere.sampling import gamma
 from sterad.streams import Batch
 from sterad.validation import BatchSize, Positive, Range
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from sterad.extras import require_reproduction
+from sterad.optional_imports import require_reproduction
 from sterad.report.figures.accuracy_over_time import accuracy_section
 from sterad.report.figures.cost import cost_section, time_section
 from sterad.report.figures.forgetting import forgetting_section

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from sterad.devices import to_double
-from sterad.sphere.draw import gamma
 from sterad.sphere.law import LAWS, SphericalLaw, log_area
+from sterad.sphere.sampling import gamma
 
 
 @LAWS.register("power-spherical")

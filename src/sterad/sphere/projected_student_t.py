@@ -21,9 +21,9 @@ from sterad.sphere.constraints import (
     broadcast_shapes,
     finite_positive,
 )
-from sterad.sphere.draw import gamma
 from sterad.sphere.law import LAWS, SphericalLaw
 from sterad.sphere.quadrature import peak_nodes
+from sterad.sphere.sampling import gamma
 
 DEFAULT_DF = 3.0
 """Degrees of freedom if none are given: heavy tails, but a finite variance."""

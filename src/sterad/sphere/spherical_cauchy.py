@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from sterad.devices import to_double
-from sterad.sphere.draw import symmetric_beta
 from sterad.sphere.law import LAWS, SphericalLaw
+from sterad.sphere.sampling import symmetric_beta
 
 
 @LAWS.register("spherical-cauchy")

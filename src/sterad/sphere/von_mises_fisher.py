@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.distributions import register_kl
 
 from sterad.devices import to_double
-from sterad.sphere.draw import symmetric_beta
 from sterad.sphere.law import LAWS, SphericalLaw, log_area
 from sterad.sphere.quadrature import log_cosh, log_tilted_sum, peak_nodes
+from sterad.sphere.sampling import symmetric_beta
 
 
 def _terms(kappa: Tensor, p: int) -> tuple[Tensor, Tensor, Tensor]:

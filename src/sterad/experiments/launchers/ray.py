@@ -30,7 +30,7 @@ from sterad.experiments.launchers.remote_job import (
     store_result,
 )
 from sterad.experiments.provenance import SHIPPED, code
-from sterad.extras import require_extra
+from sterad.optional_imports import require_extra
 from sterad.threads import WAIT_POLICY, cores
 from sterad.validation import Count, Range, check_fields
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 from sterad.atomic import write_atomically
 from sterad.errors import SteradError
 from sterad.experiments.launchers.job import Job, Outcome, run_job
-from sterad.extras import require_extra
+from sterad.optional_imports import require_extra
 
 RAY_TIMEOUT_S = 8.0
 """Seconds to wait for a reply of the cluster."""

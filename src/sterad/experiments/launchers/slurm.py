@@ -18,7 +18,7 @@ from sterad.experiments.launchers.job import (
     read_outcome,
     run_job,
 )
-from sterad.extras import require_extra
+from sterad.optional_imports import require_extra
 from sterad.threads import cores
 from sterad.validation import Count, Positive, Range, check_fields
 

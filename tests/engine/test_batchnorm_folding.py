@@ -13,7 +13,7 @@ from torch.nn.utils import parametrize
 from sterad.encoders import Encoder, Network, build_network, make_head
 from sterad.encoders.encoder import Folds
 from sterad.encoders.resnet import BasicBlock, ResNet18
-from sterad.engine.folding import WeightBuffers, folded
+from sterad.engine.batchnorm_folding import WeightBuffers, folded
 
 SHAPE = (3, 16, 16)
 
