@@ -115,8 +115,8 @@ def assert_networks_close(
     for value, wanted in zip(network.parameters(), expected.parameters(), strict=True):
         assert torch.allclose(value, wanted, atol=atol)
     if buffer_atol is not None:
-        for value, wanted in zip(network.buffers(), expected.buffers(), strict=True):
-            assert torch.allclose(value.float(), wanted.float(), atol=buffer_atol)
+        for buffer, wanted_buffer in zip(network.buffers(), expected.buffers(), strict=True):
+            assert torch.allclose(buffer.float(), wanted_buffer.float(), atol=buffer_atol)
 
 
 def assert_resumes(learner: Learner, fresh: Learner, *batches: Batch) -> None:

@@ -82,8 +82,8 @@ def test_the_state_of_the_detector_is_saved() -> None:
     second.load_state_dict(first.state_dict())
     # A detector without the state would miss the change at label 4.
     for label in (2, 4, 5, 6, 7, 8):
-        labels = torch.tensor([label])
-        assert first.tasks.detect(labels) == second.tasks.detect(labels)
+        batch = torch.tensor([label])
+        assert first.tasks.detect(batch) == second.tasks.detect(batch)
     assert first.tasks.finished == second.tasks.finished > 0
 
 
