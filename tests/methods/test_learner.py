@@ -17,7 +17,8 @@ from sterad.views import Augmentation
 
 @pytest.fixture(params=["agd-fd", "finetune"])
 def learner(request: pytest.FixtureRequest) -> Replay:
-    return build(request.param, classes=4)
+    method: str = request.param
+    return build(method, classes=4)
 
 
 def images_with(value: float) -> Tensor:

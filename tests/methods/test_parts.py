@@ -184,7 +184,7 @@ def test_laws_give_different_losses() -> None:
         learner = build("agd-fd", law=law, views=1, projection=16)
         learner.observe(stream.batch(0))
         losses.add(float(learner.observe(stream.batch(1)) or 0))
-    assert len(losses) == len(LAWS)
+    assert len(losses) == len(list(LAWS))
 
 
 @pytest.mark.parametrize(
