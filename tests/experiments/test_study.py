@@ -1,3 +1,5 @@
+"""Studies: TOML files of runs, their grids, their errors and their records."""
+
 from pathlib import Path
 
 import pytest

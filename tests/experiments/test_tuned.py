@@ -1,3 +1,5 @@
+"""Tuned values: those of the package, user files, and writing new ones."""
+
 import tomllib
 from pathlib import Path
 
