@@ -29,8 +29,8 @@ from sterad.data import DATASETS, Dataset, Defaults
 from sterad.methods import METHODS
 from sterad.methods.er import ER
 
-@METHODS.register("mine")
-class Mine(ER):
+@METHODS.register("custom")
+class Custom(ER):
     "{word}"
 
 @DATASETS.register("squares")
@@ -85,7 +85,7 @@ def write_one_image(seed: int) -> None:
 
 def write_plugin(seed: int) -> None:
     np.save("squares.npy", pixels(0, 8))
-    Path("mine.py").write_text(PLUGIN.format(word=f"Number {seed}."))
+    Path("plugin.py").write_text(PLUGIN.format(word=f"Number {seed}."))
 
 
 def write_squares(seed: int) -> None:
@@ -99,8 +99,12 @@ def write_squares(seed: int) -> None:
         (write_npz, "er --dataset npz --npz-file own.npz", "data"),
         (write_folder, "er --dataset folder --folder imgs --root .", "data"),
         (write_one_image, "er --dataset folder --folder imgs --root .", "data"),
-        (write_plugin, "mine --plugin mine.py --dataset synthetic --per-class 4", "method code"),
-        (write_squares, "er --plugin mine.py --dataset squares", "data"),
+        (
+            write_plugin,
+            "custom --plugin plugin.py --dataset synthetic --per-class 4",
+            "method code",
+        ),
+        (write_squares, "er --plugin plugin.py --dataset squares", "data"),
     ],
 )
 def test_changed_data_or_code_start_a_new_run(
@@ -172,14 +176,14 @@ def test_changes_are_found_below_a_relative_root() -> None:
 
 def test_an_edited_plugin_can_be_loaded_again_in_the_same_process() -> None:
     write_plugin(0)
-    load_plugin("mine.py")
-    first = RunConfig.of(method="mine", dataset="synthetic")
+    load_plugin("plugin.py")
+    first = RunConfig.of(method="custom", dataset="synthetic")
     write_plugin(5)
-    assert RunConfig.of(method="mine", dataset="synthetic") == first, (
+    assert RunConfig.of(method="custom", dataset="synthetic") == first, (
         "the loaded code counts, not the file"
     )
-    load_plugin("mine.py")
-    second = RunConfig.of(method="mine", dataset="synthetic")
+    load_plugin("plugin.py")
+    second = RunConfig.of(method="custom", dataset="synthetic")
     assert second.id != first.id
 
 
