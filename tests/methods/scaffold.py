@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from sterad.data.synthetic import Synthetic
-from sterad.engine import Execution
 from sterad.methods import METHODS, Learner, Problem, Replay, build_learner
 from sterad.streams import Batch, Clear, Stream
 from sterad.testing.method import same
@@ -50,15 +49,10 @@ def build(
     """
     cls = METHODS[method] if isinstance(method, str) else method
     values: dict[str, Any] = {"input_shape": SHAPE, "width": 2, "seed": 3} | (problem or {})
-    given = Problem(classes=classes, memory=memory, **values)
-    learner = build_learner(cls, cls.Config(**fields), given, **(parts or {}))
+    setting = Problem(classes=classes, memory=memory, **values)
+    learner = build_learner(cls, cls.Config(**fields), setting, **(parts or {}))
     assert isinstance(learner, Replay)
     return learner
-
-
-def on_cpu(**fields: Any) -> dict[str, Any]:
-    """Return the problem field of an execution with these fields."""
-    return {"execution": Execution(**fields)}
 
 
 def open_stream(

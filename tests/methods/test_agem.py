@@ -71,9 +71,8 @@ def test_steps_equal_the_literal_algorithm() -> None:
         expected, product = literal_step(reference, batch, replays=step >= 3)
         products.append(product)
         assert loss.item() == pytest.approx(expected, rel=1e-4)
-        for tensors in ("parameters", "buffers"):
-            pairs = (list(getattr(one.network, tensors)()) for one in (learner, reference))
-            torch.testing.assert_close(*pairs, atol=1e-4, rtol=1e-3)
+        state, expected_state = learner.network.state_dict(), reference.network.state_dict()
+        torch.testing.assert_close(state, expected_state, atol=1e-4, rtol=1e-3)
         if (boundary := stream.boundary(step + 1)) is not None:
             learner.boundary(boundary)
     assert products[:3] == [0, 0, 0], "the first task has three batches and no reference"

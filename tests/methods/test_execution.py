@@ -5,10 +5,11 @@ import copy
 import pytest
 import torch
 import torch._dynamo.utils
-from tests.methods.scaffold import assert_resumes, build, on_cpu, open_stream, train
+from tests.methods.scaffold import assert_resumes, build, open_stream, train
 
 from sterad.encoders.network import COMPILE_AFTER
 from sterad.engine import Execution
+from sterad.engine.execution import Precision
 from sterad.methods import Learner, Replay
 from sterad.streams import Batch
 from sterad.testing.method import same
@@ -17,16 +18,16 @@ PASSES = 6
 """Forward passes per step of the compiled learners: five views and the raw images."""
 
 
-def build_in(precision: str, method: str = "er") -> Replay:
-    problem = {"width": 4, "seed": 1} | on_cpu(precision=precision)
+def build_in(precision: Precision, method: str = "er") -> Replay:
+    problem = {"width": 4, "seed": 1, "execution": Execution(precision=precision)}
     return build(method, classes=4, problem=problem)
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 @pytest.mark.parametrize("method", ["er", "agem", "dvc", "agd-fd"])
-def test_short_formats_give_the_loss_of_float32(method: str, precision: str) -> None:
+def test_short_formats_give_the_loss_of_float32(method: str, precision: Precision) -> None:
     stream = open_stream(classes=4, per_class=20)
-    exact, short = (build_in(one, method) for one in ("float32", precision))
+    exact, short = build_in("float32", method), build_in(precision, method)
     losses = [(exact.observe(stream.batch(i)), short.observe(stream.batch(i))) for i in range(6)]
     expected, loss = next((a, b) for a, b in losses if a is not None and b is not None)
     assert loss.dtype == torch.float32

@@ -17,9 +17,9 @@ def test_steps_equal_the_literal_algorithm(views: int) -> None:
     for step in range(3):
         reference, batch, images = copy.deepcopy(learner), stream.batch(step), learner.images
         loss = take_step(learner, batch)
-        shown = draw_views(reference, batch.x)
-        logits = reference.network.head(reference.network.encoder(torch.cat(shown)))
-        expected = literal_cross_entropy(logits, batch.y.tolist() * len(shown))
+        inputs = draw_views(reference, batch.x)
+        logits = reference.network.head(reference.network.encoder(torch.cat(inputs)))
+        expected = literal_cross_entropy(logits, batch.y.tolist() * len(inputs))
         expected.backward()
         assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
         pairs = zip(learner.network.parameters(), reference.network.parameters(), strict=True)
@@ -27,7 +27,7 @@ def test_steps_equal_the_literal_algorithm(views: int) -> None:
             assert start.grad is not None
             velocity[index] = 0.5 * velocity[index] + start.grad + 0.01 * start.detach()
             assert torch.allclose(weight, start - 0.03 * velocity[index], atol=1e-5)
-        assert learner.images - images == 10 * len(shown)
+        assert learner.images - images == 10 * len(inputs)
     assert len(learner.memory) == 0
 
 

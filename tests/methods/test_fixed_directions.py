@@ -96,9 +96,9 @@ def test_one_step_equals_the_literal_algorithm(method: type[FixedDirections]) ->
     # Retrieve before storing; memory first; two views and the raw batch, one pass each.
     stored, new = reference.memory.sample(4), stream.batch(1)
     x, y = torch.cat([stored.x, new.x]), torch.cat([stored.y, new.y])
-    shown = [reference.augmentation(x, reference.rng["views"]) for _ in range(2)] + [x]
+    inputs = [reference.augmentation(x, reference.rng["views"]) for _ in range(2)] + [x]
     total = torch.tensor(0.0)
-    for view in shown:
+    for view in inputs:
         p = reference.network.head(reference.network.encoder(view))
         z = p / p.norm(dim=1, keepdim=True)
         classes = sorted(set(y.tolist()))

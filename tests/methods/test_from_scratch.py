@@ -8,12 +8,12 @@ import torch.nn.functional as F
 from tests.methods.scaffold import (
     assert_networks_close,
     build,
-    on_cpu,
     open_stream,
     random_images,
     train,
 )
 
+from sterad.engine import Execution
 from sterad.errors import SteradError
 from sterad.memory import GreedyBalanced
 from sterad.methods.base.from_scratch import FromScratch
@@ -224,7 +224,7 @@ def test_consolidating_an_empty_memory_raises(method: type[FromScratch]) -> None
 @pytest.mark.filterwarnings("ignore:.*float16.*")
 def test_the_loss_scale_of_an_earlier_training_is_not_reused() -> None:
     """In float16 the scaler adapts its scale; a training must not depend on earlier ones."""
-    problem = on_cpu(precision="float16")
+    problem = {"execution": Execution(precision="float16")}
     evaluated, other = (build(GDumb, problem=problem, epochs=2, memory_batch=8) for _ in range(2))
     stream = open_stream()
     for step in range(4):

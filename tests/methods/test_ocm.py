@@ -112,8 +112,8 @@ def test_one_step_of_a_later_task_equals_the_literal_algorithm() -> None:
 
     stored, views = reference.memory.sample(4), reference.rng["views"]
     stream_x, memory_x = sixteenfold(batch.x), sixteenfold(stored.x)
-    shown = [torch.cat([x, reference.augmentation(x, views)]) for x in (stream_x, memory_x)]
-    f, u = literal_features(reference.network, torch.cat(shown))
+    inputs = [torch.cat([x, reference.augmentation(x, views)]) for x in (stream_x, memory_x)]
+    f, u = literal_features(reference.network, torch.cat(inputs))
     cut = 32 * 5
     S_stream = literal_similarity(reference, f[:cut], u[:cut])
     S_memory = literal_similarity(reference, f[cut:], u[cut:])

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.methods.scaffold import build, on_cpu, open_stream, random_images, train
+from tests.methods.scaffold import build, open_stream, random_images, train
 from torch import Tensor, nn
 
 from sterad.encoders import Network
+from sterad.engine import Execution
 from sterad.engine.engine import EVAL_BATCH_SIZE
 from sterad.engine.parallel import ParallelForward
 from sterad.evaluation.evaluate import evaluate
@@ -30,7 +31,7 @@ def small_stream() -> Stream:
 
 def trained(method: str, **fields: Any) -> Replay:
     """Return a learner after three steps."""
-    problem = {"seed": 1} | on_cpu(memory_format="contiguous")
+    problem = {"seed": 1, "execution": Execution(memory_format="contiguous")}
     learner = build(method, None, 12, problem, **({"memory_batch": 4} | fields))
     train(learner, small_stream(), 3)
     return learner

@@ -48,8 +48,8 @@ def test_one_step_equals_the_literal_algorithm(views: int) -> None:
 
     stored, new = reference.memory.sample(4), stream.batch(1)
     x, y = torch.cat([stored.x, new.x]), torch.cat([stored.y, new.y]).tolist()
-    shown = [reference.augmentation(x, reference.rng["views"]) for _ in range(views)] + [x]
-    projections = [reference.network.head(reference.network.encoder(view)) for view in shown]
+    inputs = [reference.augmentation(x, reference.rng["views"]) for _ in range(views)] + [x]
+    projections = [reference.network.head(reference.network.encoder(view)) for view in inputs]
     z = torch.cat([p / p.norm(dim=1, keepdim=True) for p in projections])
     assert z.shape == ((views + 1) * 14, 128)
     expected = literal_loss(z, y * (views + 1))
