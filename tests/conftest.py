@@ -1,4 +1,4 @@
-"""One thread a worker: the tests share the cores, and waiting threads cost more than they give."""
+"""One thread per worker: the tests share the cores."""
 
 import os
 import shutil
@@ -11,8 +11,8 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 
 @pytest.fixture
-def _torch_as_it_was() -> Iterator[None]:
-    """Undo what compiling does: torch stops checking what laws are given, everywhere."""
+def _restore_torch() -> Iterator[None]:
+    """Restore the validation of distributions, which compiling switches off."""
     import torch._dynamo.utils
     from torch.distributions import Distribution
 
@@ -24,7 +24,7 @@ def _torch_as_it_was() -> Iterator[None]:
 
 
 @pytest.fixture
-def _compiler(_torch_as_it_was: None) -> None:
-    """Let a test compile, if that can be done here."""
+def _compiler(_restore_torch: None) -> None:
+    """Skip a test that compiles if there is no C++ compiler."""
     if not (shutil.which("g++") or shutil.which("clang++")):
         pytest.skip("torch.compile needs a C++ compiler and none is installed")

@@ -47,7 +47,7 @@ def test_missing_checks_assume_the_slower_path(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.filterwarnings("ignore")  # warnings about internals of torch
-@pytest.mark.usefixtures("_torch_as_it_was")
+@pytest.mark.usefixtures("_restore_torch")
 def test_is_compiled() -> None:
     layer = nn.Linear(2, 2)
     assert not torch_private.is_compiled(layer)

@@ -1,3 +1,5 @@
+"""Execution: defaults, limits and how open choices are settled; cores and cgroup quotas."""
+
 import math
 import os
 from collections.abc import Iterator
@@ -18,7 +20,7 @@ from sterad.torch_private import has_bfloat16_units
 
 
 @pytest.fixture
-def _threads() -> Iterator[None]:
+def _restore_threads() -> Iterator[None]:
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
@@ -26,14 +28,14 @@ def _threads() -> Iterator[None]:
 
 @pytest.fixture
 def _four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the process have four cores and nobody's word about threads."""
+    """Pretend that the process has four cores and that OMP_NUM_THREADS is not set."""
     for module in ("threads", "engine.execution"):
         monkeypatch.setattr(f"sterad.{module}.cores", lambda: 4)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
 
 
 @pytest.mark.usefixtures("_four_cores")
-def test_nothing_chosen_is_settled_by_the_images(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_threads_depend_on_the_image_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     chosen = Execution.chosen()
     assert (chosen.device, chosen.memory_format) == ("cpu", "channels_last")
@@ -43,7 +45,7 @@ def test_nothing_chosen_is_settled_by_the_images(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.usefixtures("_four_cores")
-def test_views_side_by_side_take_all_threads_of_a_processor() -> None:
+def test_view_threads_are_all_threads_on_the_cpu_and_one_on_cuda() -> None:
     assert Execution().settled((1, 8, 8), 64).view_threads == 4
     assert Execution(threads=3).settled((3, 32, 32), 64).view_threads == 3
     assert Execution(threads=3, view_threads=1).settled((3, 32, 32), 64).view_threads == 1
@@ -60,7 +62,7 @@ def test_views_side_by_side_take_all_threads_of_a_processor() -> None:
         (True, (512,), "float32"),
     ],
 )
-def test_a_processor_with_units_for_it_computes_large_images_in_bfloat16(
+def test_large_images_use_bfloat16_on_a_cpu_with_bfloat16_units(
     monkeypatch: pytest.MonkeyPatch, units: bool, shape: tuple[int, ...], precision: str
 ) -> None:
     monkeypatch.setattr("sterad.engine.execution.has_bfloat16_units", lambda: units)
@@ -69,8 +71,8 @@ def test_a_processor_with_units_for_it_computes_large_images_in_bfloat16(
     assert chosen.settled(shape, 64).precision == "float32"
 
 
-@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="no list of what processors have")
-def test_units_for_bfloat16_are_those_that_the_kernel_lists() -> None:
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="/proc/cpuinfo does not exist")
+def test_bfloat16_units_are_those_in_proc_cpuinfo() -> None:
     listed = set(Path("/proc/cpuinfo").read_text().split())
     assert has_bfloat16_units() == bool(listed & {"avx512_bf16", "amx_tile"})
 
@@ -79,86 +81,85 @@ def test_units_for_bfloat16_are_those_that_the_kernel_lists() -> None:
     ("side", "width", "steps", "precision", "compiled"),
     [
         (32, 20, 10_000, "bfloat16", True),
-        (32, 20, 5_000, "bfloat16", False),  # would hardly earn what it takes
+        (32, 20, 5_000, "bfloat16", False),  # compilation takes longer than it saves
         (64, 20, 5_000, "bfloat16", True),
-        (64, 20, None, "bfloat16", False),  # may end any time
+        (64, 20, None, "bfloat16", False),  # the length is unknown
         (32, 20, 10_000, "float32", False),
         (32, 16, 10_000, "bfloat16", False),
         (32, 64, 10_000, "bfloat16", False),
     ],
 )
-def test_a_processor_compiles_where_a_run_saves_more_than_that_takes(
+def test_the_cpu_compiles_if_that_saves_more_time_than_it_takes(
     side: int, width: int, steps: int | None, precision: Precision, compiled: bool
 ) -> None:
     execution = Execution(precision=precision)
     assert execution.settled((3, side, side), width, steps).compile == (compiled and has_compiler())
 
 
-def test_without_a_compiler_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_compiled_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert not Execution(precision="bfloat16").settled((3, 32, 32), 20, 10_000).compile
 
 
-def test_a_graphics_card_compiles_long_runs() -> None:
-    chosen = [
-        Execution("cuda", precision="bfloat16").settled((3, 32, 32), 64, n) for n in (99, None)
-    ]
-    assert [one.compile for one in chosen] == [False, True]
+def test_cuda_compiles_long_runs() -> None:
+    execution = Execution("cuda", precision="bfloat16")
+    settled = [execution.settled((3, 32, 32), 64, steps) for steps in (99, None)]
+    assert [execution.compile for execution in settled] == [False, True]
 
 
 @pytest.mark.usefixtures("_four_cores")
-def test_the_users_word_stands_above() -> None:
+def test_given_values_override_the_defaults() -> None:
     assert Execution.chosen(device="cpu", threads=3) == Execution("cpu", 3)
-    said = Execution("cpu", 3, "bfloat16", 2, "contiguous", True, False)
-    assert Execution.chosen(**vars(said)) == said
-    assert said.settled((3, 32, 32), 64) == said
+    given = Execution("cpu", 3, "bfloat16", 2, "contiguous", True, False)
+    assert Execution.chosen(**vars(given)) == given
+    assert given.settled((3, 32, 32), 64) == given
 
 
 @pytest.mark.parametrize("device", ["warp", "cuda:99", "cpux"])
-def test_a_device_that_is_not_here_is_named(device: str) -> None:
+def test_an_unavailable_device_raises(device: str) -> None:
     with pytest.raises(SteradError, match=f"^device {device!r} is not available here .*: use cpu$"):
         Execution.chosen(device=device)
 
 
 @pytest.mark.parametrize("threads", [0, -1])
-def test_no_threads_are_refused(threads: int) -> None:
-    told = f"{threads} is out of range: give an integer from 1 to 4,096$"
+def test_fewer_threads_than_one_raise(threads: int) -> None:
+    message = f"{threads} is out of range: give an integer from 1 to 4,096$"
     for name in ("threads", "view_threads"):
-        with pytest.raises(SteradError, match=f"^{name} {told}"):
+        with pytest.raises(SteradError, match=f"^{name} {message}"):
             Execution.chosen(device="cpu", **{name: threads})
 
 
 @pytest.mark.parametrize("name", ["threads", "view_threads"])
-def test_more_threads_than_cores_are_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    more = cores() + 1
-    given: dict[str, Any] = {name: more}
-    told = f"{name} {more} is more than the {more - 1} cores that this process may use: give 1 to "
-    with pytest.raises(SteradError, match=f"^{told}{more - 1}$"):
-        Execution.chosen(device="cpu", **given)
-    with pytest.raises(SteradError, match=f"^{told}{more - 1}$"):
-        Execution(**given).check_cores()
-    assert vars(Execution.chosen(device="cpu", **{name: more - 1}))[name] == more - 1
-    monkeypatch.setattr("sterad.engine.execution.cores", lambda: more)
-    assert vars(Execution.chosen(device="cpu", **given))[name] == more
+def test_more_threads_than_cores_raise(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    limit = cores()
+    fields: dict[str, Any] = {name: limit + 1}
+    rule = f"is more than the {limit} cores that this process may use: give 1 to {limit}"
+    with pytest.raises(SteradError, match=f"^{name} {limit + 1} {rule}$"):
+        Execution.chosen(device="cpu", **fields)
+    with pytest.raises(SteradError, match=f"^{name} {limit + 1} {rule}$"):
+        Execution(**fields).check_cores()
+    assert vars(Execution.chosen(device="cpu", **{name: limit}))[name] == limit
+    monkeypatch.setattr("sterad.engine.execution.cores", lambda: limit + 1)
+    assert vars(Execution.chosen(device="cpu", **fields))[name] == limit + 1
 
 
-def test_unknown_names_are_told_with_the_known() -> None:
-    told = "^precision 'int8' is unknown: choose float32, bfloat16 or float16$"
-    with pytest.raises(SteradError, match=told):
+def test_unknown_names_raise_with_the_known_ones() -> None:
+    message = "^precision 'int8' is unknown: choose float32, bfloat16 or float16$"
+    with pytest.raises(SteradError, match=message):
         Execution.chosen(device="cpu", precision="int8")
-    told = "^memory_format 'last' is unknown: choose channels_last or contiguous$"
-    with pytest.raises(SteradError, match=told):
+    message = "^memory_format 'last' is unknown: choose channels_last or contiguous$"
+    with pytest.raises(SteradError, match=message):
         Execution.chosen(device="cpu", memory_format="last")
     with pytest.raises(SteradError, match="unknown field 'thread' in Execution: did you mean"):
         Execution.chosen(thread=1)
 
 
 @pytest.mark.parametrize(
-    ("said", "threads"),
+    ("variable", "threads"),
     [
         ("1", 1),
         ("3", 3),
-        ("2,1", 2),  # of nested regions, the outermost counts
+        ("2,1", 2),  # the first value is for the outermost parallel region
         ("99", 4),
         ("", 4),
         ("0", 4),
@@ -168,28 +169,28 @@ def test_unknown_names_are_told_with_the_known() -> None:
     ],
 )
 @pytest.mark.usefixtures("_four_cores")
-def test_the_default_threads_are_those_of_the_environment_or_the_cores(
-    monkeypatch: pytest.MonkeyPatch, said: str, threads: int
+def test_default_threads_come_from_omp_num_threads_or_the_cores(
+    monkeypatch: pytest.MonkeyPatch, variable: str, threads: int
 ) -> None:
     assert default_threads() == 4
-    monkeypatch.setenv("OMP_NUM_THREADS", said)
+    monkeypatch.setenv("OMP_NUM_THREADS", variable)
     assert default_threads() == threads
     assert Execution().settled((3, 32, 32), 64).threads == threads
     assert Execution(threads=4).settled((3, 32, 32), 64).threads == 4
 
 
-def test_cores_are_those_that_affinity_and_quota_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cores_are_limited_by_affinity_and_cgroup_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)))
     for quota, count in ((math.inf, 6), (9.0, 6), (1.5, 2), (3.0, 3), (0.1, 1)):
         monkeypatch.setattr("sterad.threads.cgroup_quota", lambda *_, q=quota: q)
         assert cores() == count
 
 
-def test_cores_here_are_at_most_those_of_the_affinity() -> None:
+def test_cores_of_this_process_are_at_most_its_affinity() -> None:
     assert 1 <= cores() <= len(os.sched_getaffinity(0))
 
 
-def written(folder: Path, files: dict[str, str]) -> Path:
+def write_files(folder: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -214,10 +215,8 @@ def written(folder: Path, files: dict[str, str]) -> Path:
         ({"cpu.max": "no 100000", "a/cpu.max": "300000 100000"}, 3.0),
     ],
 )
-def test_quotas_of_the_second_version_of_cgroups(
-    tmp_path: Path, files: dict[str, str], quota: float
-) -> None:
-    assert cgroup_quota(written(tmp_path, files), "0::/a/b\n") == quota
+def test_quota_of_cgroups_v2(tmp_path: Path, files: dict[str, str], quota: float) -> None:
+    assert cgroup_quota(write_files(tmp_path, files), "0::/a/b\n") == quota
 
 
 @pytest.mark.parametrize(
@@ -232,20 +231,18 @@ def test_quotas_of_the_second_version_of_cgroups(
         ({}, math.inf),
     ],
 )
-def test_quotas_of_the_first_version_of_cgroups(
-    tmp_path: Path, files: dict[str, str], quota: float
-) -> None:
+def test_quota_of_cgroups_v1(tmp_path: Path, files: dict[str, str], quota: float) -> None:
     member = "7:memory:/a\n4:cpu,cpuacct:/a\n3:cpuset:/a\n"
-    assert cgroup_quota(written(tmp_path, files), member) == quota
+    assert cgroup_quota(write_files(tmp_path, files), member) == quota
 
 
-def test_a_process_in_no_cgroup_has_no_quota(tmp_path: Path) -> None:
-    assert cgroup_quota(written(tmp_path, {"cpu.max": "1 1"}), "") == math.inf
+def test_a_process_outside_of_cgroups_has_no_quota(tmp_path: Path) -> None:
+    assert cgroup_quota(write_files(tmp_path, {"cpu.max": "1 1"}), "") == math.inf
     assert cgroup_quota(tmp_path, "7:memory:/\n") == math.inf
     assert cgroup_quota(tmp_path, "0::/\n") == 1
 
 
-@pytest.mark.usefixtures("_threads")
+@pytest.mark.usefixtures("_restore_threads")
 def test_apply_sets_the_threads_of_torch() -> None:
     Execution(threads=2).apply()
     assert torch.get_num_threads() == 2
@@ -253,7 +250,7 @@ def test_apply_sets_the_threads_of_torch() -> None:
     assert torch.get_num_threads() == 1
 
 
-def test_it_is_plain_and_frozen() -> None:
+def test_an_execution_is_frozen_and_holds_plain_values() -> None:
     execution: Any = Execution(threads=1)
     with pytest.raises(AttributeError):
         execution.threads = 5

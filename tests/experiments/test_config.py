@@ -1,3 +1,5 @@
+"""RunConfig: routing of fields, defaults, ids, round trips and errors."""
+
 import json
 import subprocess
 import sys
@@ -49,6 +51,8 @@ CHANGES: dict[str, Any] = {
     "norm_all": True,
     "retrain_head": True,
     "directions": "moving",
+    "law": "power-spherical",
+    "memory_policy": "greedy-balanced",
     "validation": 0.2,
     "tasks": 2,
     "batch_size": 5,
@@ -61,7 +65,7 @@ CHANGES: dict[str, Any] = {
 }
 
 
-def test_flat_names_go_to_their_owners() -> None:
+def test_fields_are_routed_to_method_dataset_and_stream() -> None:
     config = RunConfig.of(
         method="VMF_FD", dataset="synthetic", stream="blurry", classes=4, scale=7, views=1, seed=3
     )
@@ -72,7 +76,7 @@ def test_flat_names_go_to_their_owners() -> None:
     assert config.settings.seed == 3
 
 
-def test_nothing_given_is_the_main_job() -> None:
+def test_the_default_run() -> None:
     config = RunConfig.of()
     assert (config.method.name, config.dataset.name) == ("agd-fd", "digits")
     assert config == RunConfig.of(method="agd-fd", dataset="digits", stream="clear", seed=0)
@@ -90,7 +94,7 @@ def test_nothing_given_is_the_main_job() -> None:
         ("batch-size", "batch_size", 3),
     ],
 )
-def test_aliases_and_hyphens_mean_the_same(alias: str, name: str, value: Any) -> None:
+def test_aliases_and_hyphens_are_accepted(alias: str, name: str, value: Any) -> None:
     assert RunConfig.of(**{alias: value}) == RunConfig.of(**{name: value})
 
 
@@ -98,19 +102,20 @@ def test_defaults_come_from_the_dataset() -> None:
     digits = RunConfig.of(stream="blurry")
     assert (digits.stream.fields.tasks, digits.stream.fields.scale) == (5, 43.0)
     assert digits.settings.width == 20
-    drawn = Synthetic(classes=6, per_class=50).defaults()
+    defaults = Synthetic(classes=6, per_class=50).defaults()
     config = RunConfig.of(dataset="synthetic", stream="blurry", classes=6, per_class=50)
-    assert (config.stream.fields.tasks, config.stream.fields.scale) == (drawn.tasks, drawn.scale)
-    assert config.settings.width == drawn.width
+    fields = config.stream.fields
+    assert (fields.tasks, fields.scale) == (defaults.tasks, defaults.scale)
+    assert config.settings.width == defaults.width
 
 
-def test_what_is_given_stands_above_the_defaults() -> None:
+def test_given_values_override_the_defaults() -> None:
     config = RunConfig.of(stream="blurry", tasks=2, scale=9.0, width=3)
     assert (config.stream.fields.tasks, config.stream.fields.scale) == (2, 9.0)
     assert config.settings.width == 3
 
 
-def test_naming_a_default_does_not_change_the_id() -> None:
+def test_giving_a_default_value_does_not_change_the_id() -> None:
     assert RunConfig.of(width=20, tasks=5, variance=2).id == RunConfig.of().id
 
 
@@ -121,55 +126,73 @@ def test_every_field_changes_the_id(name: str) -> None:
     assert changed.id != RunConfig.of().id
 
 
-def test_the_changes_above_are_all_there_are() -> None:
-    plain = RunConfig.of().to_dict()
-    nested = {name for part in ("method", "dataset", "stream") for name in plain[part]} - {"name"}
-    assert nested | set(plain) == set(CHANGES)
+def test_every_field_is_among_the_changes() -> None:
+    config = RunConfig.of()
+    names = {"method", "dataset", "stream", *vars(config.settings)}
+    for component in (config.method, config.dataset, config.stream):
+        names |= set(vars(component.fields))
+    assert names == set(CHANGES)
 
 
-def test_the_id_says_the_main_things() -> None:
+def test_added_fields_are_in_the_dict_only_if_they_differ_from_their_default() -> None:
+    """So the ids of runs that were recorded before the fields existed stay the same."""
+    added = {"law": "power-spherical", "memory_policy": "greedy-balanced"}
+    config = RunConfig.of(law="angular-gaussian", memory_policy="reservoir")
+    assert config.id == RunConfig.of().id
+    assert not added.keys() & config.to_dict()["method"].keys()
+    changed = RunConfig.of(**added)
+    assert added.items() <= changed.to_dict()["method"].items()
+    assert RunConfig.from_dict(changed.to_dict()) == changed
+    ids = {RunConfig.of(**{name: value}).id for name, value in added.items()}
+    assert len(ids | {config.id, changed.id}) == 4
+
+
+def test_the_id_starts_with_method_dataset_stream_and_seed() -> None:
     config = RunConfig.of(method="finetune", stream="iid", seed=7)
     assert config.id.startswith("finetune-digits-iid-s7-")
     assert len(config.id.rpartition("-")[2]) == 10
 
 
 def test_the_id_is_the_same_in_another_process() -> None:
-    words = (
+    code = (
         "from sterad.experiments.config import RunConfig; order = list(range(9, -1, -1))\n"
         "print(RunConfig.of(stream='blurry', variance=0.1, label_order=order).id)"
     )
-    said = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", code]
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
     order = tuple(range(9, -1, -1))
-    assert said.stdout.strip() == RunConfig.of(stream="blurry", variance=0.1, label_order=order).id
+    assert (
+        process.stdout.strip() == RunConfig.of(stream="blurry", variance=0.1, label_order=order).id
+    )
 
 
-def round_trip(config: RunConfig) -> None:
-    plain = json.loads(json.dumps(config.to_dict()))
-    assert RunConfig.from_dict(plain) == config
-    assert RunConfig.from_dict(plain).id == config.id
-    assert hash(RunConfig.from_dict(plain)) == hash(config)
+def assert_round_trip(config: RunConfig) -> None:
+    values = json.loads(json.dumps(config.to_dict()))
+    assert RunConfig.from_dict(values) == config
+    assert RunConfig.from_dict(values).id == config.id
+    assert hash(RunConfig.from_dict(values)) == hash(config)
 
 
 @pytest.mark.parametrize("method", list(METHODS))
-def test_what_was_plain_comes_back(method: str) -> None:
+def test_the_config_of_every_method_survives_json(method: str) -> None:
     values = {"method": method, "seed": 2, "lr": 0.3, "label_order": [1, 0]}
-    round_trip(RunConfig.of(dataset="synthetic", classes=2, noise=0.1, **values))
+    assert_round_trip(RunConfig.of(dataset="synthetic", classes=2, noise=0.1, **values))
 
 
-# A stream from a file has a place, and places are not part of what is plain.
+# A stream from a file has a path, and paths are not in the dict.
 @pytest.mark.parametrize("stream", [name for name in STREAMS if name != "replay-file"])
-def test_every_stream_comes_back(stream: str) -> None:
-    round_trip(RunConfig.of(dataset="synthetic", stream=stream))
+def test_the_config_of_every_stream_survives_json(stream: str) -> None:
+    assert_round_trip(RunConfig.of(dataset="synthetic", stream=stream))
 
 
-def test_numpys_numbers_are_numbers() -> None:
+def test_numpy_numbers_are_accepted() -> None:
     config = RunConfig.of(seed=np.int64(3), variance=np.float32(2), memory=np.int32(9))
     assert config == RunConfig.of(seed=3, variance=2.0, memory=9)
     assert config.id == RunConfig.of(seed=3, variance=2.0, memory=9).id
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         ({"memry": 1}, "unknown field 'memry' in a run of agd-fd on clear digits: did you mean "),
         ({"scale": 3.0}, "unknown field 'scale'"),
@@ -194,14 +217,14 @@ def test_numpys_numbers_are_numbers() -> None:
         ({"test_then_train": "yes"}, "test_then_train 'yes' is of type str: give true or false$"),
     ],
 )
-def test_wrong_values_are_named(values: dict[str, Any], told: str) -> None:
-    with pytest.raises(SteradError, match=f"^{told}"):
+def test_invalid_values_raise(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(SteradError, match=f"^{message}"):
         RunConfig.of(**values)
 
 
 @pytest.fixture
-def registered() -> Iterator[Any]:
-    """Register datasets for one test alone."""
+def register() -> Iterator[Any]:
+    """Return the decorator that registers a dataset; the test's datasets are removed again."""
     before = dict(DATASETS._components)
     yield DATASETS.register
     DATASETS._components.clear()
@@ -209,8 +232,8 @@ def registered() -> Iterator[Any]:
 
 
 @dataclass(frozen=True)
-class Described:
-    """A dataset of somebody else."""
+class UserDataset:
+    """The base of the datasets that these tests register."""
 
     def load(self) -> Dataset:
         return Synthetic().load()
@@ -219,10 +242,10 @@ class Described:
         return Defaults(width=2, tasks=5, scale=1.0)
 
 
-def test_where_the_data_lie_does_not_change_the_id(registered: Any) -> None:
-    @registered("placed")
+def test_a_path_to_the_data_does_not_change_the_id(register: Any) -> None:
+    @register("placed")
     @dataclass(frozen=True)
-    class Placed(Described):
+    class Placed(UserDataset):
         root: str = field(default="here", metadata={"place": True})
         size: int = 1
 
@@ -233,10 +256,10 @@ def test_where_the_data_lie_does_not_change_the_id(registered: Any) -> None:
     assert RunConfig.of(dataset="placed", size=2).id != here.id
 
 
-def test_a_field_of_two_owners_is_refused(registered: Any) -> None:
-    @registered("twice")
+def test_a_field_of_both_method_and_dataset_raises(register: Any) -> None:
+    @register("twice")
     @dataclass(frozen=True)
-    class Twice(Described):
+    class Twice(UserDataset):
         views: int = 1
 
     assert RunConfig.of(dataset="twice").settings.width == 2
@@ -244,9 +267,9 @@ def test_a_field_of_two_owners_is_refused(registered: Any) -> None:
         RunConfig.of(dataset="twice", views=3)
 
 
-@pytest.mark.parametrize("taken", ["name", "method", "dataset", "stream", "digests"])
-def test_a_field_that_would_hide_the_name_is_refused(registered: Any, taken: str) -> None:
-    namespace = {"__annotations__": {taken: str}, taken: "x"}
-    registered("hiding")(dataclass(frozen=True)(type("Hiding", (Described,), namespace)))
-    with pytest.raises(SteradError, match=f"the field {taken!r} of Hiding .*: rename it"):
+@pytest.mark.parametrize("reserved", ["name", "method", "dataset", "stream", "digests"])
+def test_a_field_with_a_reserved_name_raises(register: Any, reserved: str) -> None:
+    namespace = {"__annotations__": {reserved: str}, reserved: "x"}
+    register("hiding")(dataclass(frozen=True)(type("Hiding", (UserDataset,), namespace)))
+    with pytest.raises(SteradError, match=f"the field {reserved!r} of Hiding .*: rename it"):
         RunConfig.of(dataset="hiding")

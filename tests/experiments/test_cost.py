@@ -1,3 +1,5 @@
+"""Estimates of the time of a run, from records or from nominal speeds."""
+
 import dataclasses
 from pathlib import Path
 
@@ -29,12 +31,12 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
     )
 
 
-def pushed(**values: object) -> float:
+def count_images(**values: object) -> float:
     config = RunConfig.of(**values)
     return images(config, size_of(config.dataset.fields, config.dataset.name))
 
 
-def test_named_datasets_are_counted_without_being_there(tmp_path: Path) -> None:
+def test_the_size_of_a_named_dataset_is_known_without_its_files(tmp_path: Path) -> None:
     config = RunConfig.of(
         dataset="cifar100", per_class=50, classes=20, image_size=16, root=tmp_path
     )
@@ -42,58 +44,58 @@ def test_named_datasets_are_counted_without_being_there(tmp_path: Path) -> None:
     assert (size.train, size.test, size.shape) == (1000, 2000, (3, 16, 16))
 
 
-def test_training_tests_and_class_means_are_counted() -> None:
+def test_training_evaluation_and_class_means_are_counted() -> None:
     cifar = {"dataset": "cifar100", "memory": 5000}
-    tested = 10_000 * 5.5 / 3  # ten moments, a tenth of the classes more at each
-    assert pushed(method="er", **cifar) == pytest.approx(5000 * 74 + tested)
+    evaluated = 10_000 * 5.5 / 3  # ten evaluations, each with a tenth more of the classes
+    assert count_images(method="er", **cifar) == pytest.approx(5000 * 74 + evaluated)
     means = 10 * 5000 / 3
-    assert pushed(method="agd-fd", **cifar) == pytest.approx(5000 * 444 + tested + means)
+    assert count_images(method="agd-fd", **cifar) == pytest.approx(5000 * 444 + evaluated + means)
 
 
 def test_training_from_scratch_is_counted_at_each_consolidation() -> None:
     cifar = {"dataset": "cifar100", "memory": 5000}
-    assert pushed(method="gdumb", **cifar) == pytest.approx(10 * 30 * 5000 + 10_000 * 5.5 / 3)
-    assert pushed(method="joint", **cifar) == pytest.approx(20 * 50_000 + 10_000 / 3)
+    assert count_images(method="gdumb", **cifar) == pytest.approx(10 * 30 * 5000 + 10_000 * 5.5 / 3)
+    assert count_images(method="joint", **cifar) == pytest.approx(20 * 50_000 + 10_000 / 3)
 
 
-def test_without_records_the_figure_is_nominal() -> None:
+def test_without_records_the_estimate_is_nominal() -> None:
     config = RunConfig.of(method="er", dataset="cifar10", memory=500)
-    found = estimate(config, [])
-    assert found.seconds == pytest.approx(
+    estimated = estimate(config, [])
+    assert estimated.seconds == pytest.approx(
         NOMINAL_SECONDS[64] * images(config, size_of(config.dataset.fields, "cifar10"))
     )
-    assert "nominal" in found.basis
+    assert "nominal" in estimated.basis
     halved = estimate(RunConfig.of(method="er", dataset="cifar10", memory=500, image_size=16), [])
-    assert halved.seconds == pytest.approx(found.seconds / 4, rel=0.01)
+    assert halved.seconds == pytest.approx(estimated.seconds / 4, rel=0.01)
 
 
-def test_the_smallest_network_still_takes_its_time() -> None:
+def test_the_time_per_image_has_a_minimum() -> None:
     config = RunConfig.of(method="er", **TINY)
     size = size_of(config.dataset.fields, "synthetic")
     assert estimate(config, []).seconds == pytest.approx(MIN_SECONDS * images(config, size))
 
 
-def test_records_of_the_same_network_and_size_give_the_speed(record: RunRecord) -> None:
+def test_the_speed_comes_from_records_of_the_same_network_and_size(record: RunRecord) -> None:
     other = RunConfig.of(method="scr", **TINY)
-    found = estimate(other, [record, record])
-    assert "the median of 2 runs of this network and size" in found.basis
+    estimated = estimate(other, [record, record])
+    assert "the median of 2 runs of this network and size" in estimated.basis
     size = size_of(other.dataset.fields, "synthetic")
-    assert found.seconds == pytest.approx(images(other, size) / record.images_per_second)
+    assert estimated.seconds == pytest.approx(images(other, size) / record.images_per_second)
     assert "nominal" in estimate(RunConfig.of(method="scr", **TINY | {"width": 3}), [record]).basis
 
 
-def test_runs_of_other_seeds_say_it_best(record: RunRecord) -> None:
+def test_records_of_other_seeds_are_preferred(record: RunRecord) -> None:
     slow = dataclasses.replace(record, seconds=100.0)
-    found = estimate(RunConfig.of(method="er", seed=5, **TINY), [slow])
-    assert found.seconds == 100.0
-    assert found.basis == "other seeds of it: 1 finished"
+    estimated = estimate(RunConfig.of(method="er", seed=5, **TINY), [slow])
+    assert estimated.seconds == 100.0
+    assert estimated.basis == "other seeds of it: 1 finished"
 
 
-def test_the_counts_are_those_of_a_real_run(record: RunRecord) -> None:
+def test_the_count_is_close_to_that_of_a_run(record: RunRecord) -> None:
     config = RunConfig.of(method="er", **TINY)
     size = size_of(config.dataset.fields, "synthetic")
     with_record, without = images(config, size, [record]), images(config, size)
-    # The first batches find less than a whole memory batch in the memory.
+    # At the first steps the memory holds less than a memory batch.
     assert with_record == pytest.approx(without, rel=0.3)
 
 

@@ -1,4 +1,4 @@
-"""What a run depends on is in its id: other data or other code make another run, and it is said."""
+"""The id of a run depends on its data and code: a change of either starts a new run."""
 
 import json
 import os
@@ -30,8 +30,8 @@ from sterad.data import DATASETS, Dataset, Defaults
 from sterad.methods import METHODS
 from sterad.methods.er import ER
 
-@METHODS.register("mine")
-class Mine(ER):
+@METHODS.register("custom")
+class Custom(ER):
     "{word}"
 
 @DATASETS.register("squares")
@@ -48,10 +48,10 @@ class Squares:
 
 
 @pytest.fixture(autouse=True)
-def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for registry in (METHODS, DATASETS):  # what a test registers is gone after it
+    for registry in (METHODS, DATASETS):  # undo the registrations of a test
         monkeypatch.setattr(registry, "_components", dict(registry._components))
 
 
@@ -66,14 +66,14 @@ def write_npz(seed: int) -> None:
 
 
 def write_folder(seed: int) -> None:
-    for at, image in enumerate(pixels(seed)):
-        place = Path("imgs") / "ab"[at % 2] / f"{at}.png"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(image).save(place)
+    for index, image in enumerate(pixels(seed)):
+        file = Path("imgs") / "ab"[index % 2] / f"{index}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(file)
 
 
 def write_one_image(seed: int) -> None:
-    """Overwrite one image in place: neither its folder's time nor its size need change."""
+    """Overwrite one image in place; the modification time of its folder stays the same."""
     write_folder(0)
     if seed:
         file = Path("imgs") / "a" / "0.png"
@@ -86,7 +86,7 @@ def write_one_image(seed: int) -> None:
 
 def write_plugin(seed: int) -> None:
     np.save("squares.npy", pixels(0, 8))
-    Path("mine.py").write_text(PLUGIN.format(word=f"Number {seed}."))
+    Path("plugin.py").write_text(PLUGIN.format(word=f"Number {seed}."))
 
 
 def write_squares(seed: int) -> None:
@@ -95,59 +95,63 @@ def write_squares(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("write", "words", "what"),
+    ("write", "arguments", "changed"),
     [
         (write_npz, "er --dataset npz --npz-file own.npz", "data"),
         (write_folder, "er --dataset folder --folder imgs --root .", "data"),
         (write_one_image, "er --dataset folder --folder imgs --root .", "data"),
-        (write_plugin, "mine --plugin mine.py --dataset synthetic --per-class 4", "method code"),
-        (write_squares, "er --plugin mine.py --dataset squares", "data"),
+        (
+            write_plugin,
+            "custom --plugin plugin.py --dataset synthetic --per-class 4",
+            "method code",
+        ),
+        (write_squares, "er --plugin plugin.py --dataset squares", "data"),
     ],
 )
-def test_changed_data_or_code_is_run_again(
-    write: Callable[[int], None], words: str, what: str, capsys: pytest.CaptureFixture[str]
+def test_changed_data_or_code_start_a_new_run(
+    write: Callable[[int], None], arguments: str, changed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ids = []
     for seed in (0, 0, 1, 0):
         write(seed)
-        assert main(["train", *words.split(), *SMALL]) == 0
-        said = capsys.readouterr()
-        ids.append(said.out.split()[0])
-        finished = "(finished before)" in said.out.splitlines()[0]
+        assert main(["train", *arguments.split(), *SMALL]) == 0
+        printed = capsys.readouterr()
+        ids.append(printed.out.split()[0])
+        finished = "(finished before)" in printed.out.splitlines()[0]
         assert finished == (ids.count(ids[-1]) > 1)
-        told = f"{ids[0]} had different {what}: this is a new run" in said.err
-        assert told == (ids[-1] != ids[0])
+        is_new = f"{ids[0]} had different {changed}: this is a new run" in printed.err
+        assert is_new == (ids[-1] != ids[0])
     assert ids[0] == ids[1] == ids[3] != ids[2]
     config = json.loads((Path("runs") / ids[0] / "config.json").read_text())["config"]
-    assert what in config["digests"]
+    assert changed in config["digests"]
 
 
-def test_runs_of_the_package_alone_keep_the_id_that_they_had() -> None:
+def test_ids_of_runs_without_user_code_and_data_never_change() -> None:
     assert RunConfig.of().id == "agd-fd-digits-clear-s0-1eff0ef119"
     assert "digests" not in RunConfig.of().to_dict()
 
 
-def test_the_record_says_which_data_it_is_about(tmp_path: Path) -> None:
+def test_the_record_has_the_digest_of_the_data(tmp_path: Path) -> None:
     config = RunConfig.of(method="finetune", dataset="synthetic", per_class=4, width=2)
     record = run(config, tmp_path / "runs", Execution(threads=1))
     assert record.data_digest == config.dataset.fields.load().digest
     assert len(record.data_digest) == 16
 
 
-def test_a_job_that_is_sent_elsewhere_finds_the_same_data_there() -> None:
+def test_other_data_on_another_machine_raise() -> None:
     write_npz(0)
     config = RunConfig.of(method="er", dataset="npz", npz_file="own.npz")
-    plain = config.to_dict(places=True)
-    assert RunConfig.from_dict(plain) == config
+    values = config.to_dict(places=True)
+    assert RunConfig.from_dict(values) == config
     write_npz(1)
     with pytest.raises(SteradError, match=r"the data differ from those .* bring the same"):
-        RunConfig.from_dict(plain)
+        RunConfig.from_dict(values)
     with pytest.raises(SteradError, match="changed while the run was prepared"):
         run(config, "runs", Execution(threads=1))
     assert earlier_versions(config, Path("runs")) == []
 
 
-def test_equal_contents_have_equal_digests_however_they_are_stored() -> None:
+def test_the_digest_depends_on_the_contents_and_not_on_the_format() -> None:
     write_npz(0)
     stored = RunConfig.of(dataset="npz", npz_file="own.npz").dataset.fields.load()
     labels = np.arange(16) % 2
@@ -158,8 +162,8 @@ def test_equal_contents_have_equal_digests_however_they_are_stored() -> None:
     assert len({plain.digest, other.digest, named.digest}) == 3
 
 
-def test_a_relative_root_notices_changes_too() -> None:
-    """Sources were looked up twice below a relative root, so that nothing was ever stale."""
+def test_changes_are_found_below_a_relative_root() -> None:
+    """Sources must not be looked up twice below the root, where they would seem unchanged."""
     Path("data").mkdir()
     os.chdir("data")
     write_npz(0)
@@ -171,28 +175,30 @@ def test_a_relative_root_notices_changes_too() -> None:
     assert RunConfig.of(dataset="npz", npz_file="own.npz").id != first.id
 
 
-def test_an_edited_plugin_is_loaded_again_in_the_same_process() -> None:
+def test_an_edited_plugin_can_be_loaded_again_in_the_same_process() -> None:
     write_plugin(0)
-    load_plugin("mine.py")
-    first = RunConfig.of(method="mine", dataset="synthetic")
+    load_plugin("plugin.py")
+    first = RunConfig.of(method="custom", dataset="synthetic")
     write_plugin(5)
-    assert RunConfig.of(method="mine", dataset="synthetic") == first, "the code that is loaded"
-    load_plugin("mine.py")
-    second = RunConfig.of(method="mine", dataset="synthetic")
+    assert RunConfig.of(method="custom", dataset="synthetic") == first, (
+        "the loaded code counts, not the file"
+    )
+    load_plugin("plugin.py")
+    second = RunConfig.of(method="custom", dataset="synthetic")
     assert second.id != first.id
 
 
 def test_the_spelling_of_a_path_does_not_matter(tmp_path: Path) -> None:
     write_folder(0)
     spellings = ("imgs", "imgs/", "./imgs", str(tmp_path / "imgs"))
-    ids = {RunConfig.of(method="er", dataset="folder", folder=one).id for one in spellings}
+    ids = {RunConfig.of(method="er", dataset="folder", folder=path).id for path in spellings}
     assert len(ids) == 1
 
 
-def test_folders_of_one_name_in_two_places_are_two(
+def test_folders_of_equal_name_have_their_own_digests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With one root for both, the cache must not take the one for the other."""
+    """The cache, which both share, must not confuse them."""
     monkeypatch.setenv("STERAD_DATA", str(tmp_path / "root"))
     (tmp_path / "root").mkdir()
     digests = []
@@ -204,7 +210,7 @@ def test_folders_of_one_name_in_two_places_are_two(
     assert digests[0] != digests[1]
 
 
-def test_an_image_with_its_old_size_and_time_is_noticed() -> None:
+def test_a_change_that_keeps_size_and_modification_time_is_found() -> None:
     write_npz(0)
     before, status = RunConfig.of(dataset="npz", npz_file="own.npz"), os.stat("own.npz")
     write_npz(1)

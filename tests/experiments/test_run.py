@@ -1,3 +1,5 @@
+"""run: its clock, and what it restores for the caller."""
+
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,17 +12,17 @@ from sterad.experiments.config import RunConfig
 from sterad.experiments.run import run
 
 TINY = {"dataset": "synthetic", "classes": 2, "per_class": 4, "test_per_class": 2, "tasks": 2}
-OPENING = 1.0
+OPENING_S = 1.0
 
 
-class SlowToOpen:
-    """A logger as databases are: a while passes until it takes anything."""
+class SlowLogger:
+    """A logger that takes a second to open, as a database may."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
     def __enter__(self) -> Self:
-        time.sleep(OPENING)
+        time.sleep(OPENING_S)
         return self
 
     def emit(self, event: Mapping[str, Any]) -> None:
@@ -30,11 +32,11 @@ class SlowToOpen:
         pass
 
 
-def test_the_clock_does_not_run_while_sinks_open(tmp_path: Path) -> None:
-    logger = SlowToOpen()
+def test_the_clock_starts_after_the_loggers_are_open(tmp_path: Path) -> None:
+    logger = SlowLogger()
     config = RunConfig.of(method="finetune", memory=2, width=2, **TINY)
     run(config, tmp_path, Execution(threads=1), loggers=[logger])
-    assert logger.seconds["start"] < OPENING
+    assert logger.seconds["start"] < OPENING_S
 
 
 def test_a_run_restores_the_callers_threads(tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+"""Studies: TOML files of runs, their grids, their errors and their records."""
+
 from pathlib import Path
 
 import pytest
@@ -228,12 +230,12 @@ def test_missing_runs_and_records(tmp_path: Path) -> None:
 
 
 def test_every_other_value_overrides_tuned_values(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text(
+    (tmp_path / "custom.toml").write_text(
         '[er]\nsource = "me"\nlr = 0.5\nmomentum = 0.5\nweight_decay = 0.5\nclip = 5.0\n'
         '[scr]\nsource = "me"\nlr = 0.25\n'
     )
     text = f"""
-    tuned = "{tmp_path / "mine.toml"}"
+    tuned = "{tmp_path / "custom.toml"}"
     [fixed]
     momentum = 0.1
     [axes]

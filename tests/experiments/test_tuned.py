@@ -1,3 +1,5 @@
+"""Tuned values: those of the package, user files, and writing new ones."""
+
 import tomllib
 from pathlib import Path
 
@@ -22,7 +24,7 @@ def _empty_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
 
 
-def write_file(text: str, name: str = "mine") -> None:
+def write_file(text: str, name: str = "custom") -> None:
     folder = Path("studies") / "best"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.toml").write_text(text)
@@ -30,13 +32,13 @@ def write_file(text: str, name: str = "mine") -> None:
 
 def test_every_method_has_values_for_every_dataset_of_the_paper() -> None:
     assert {"cifar10", "cifar100", "tiny-imagenet", "digits"} <= set(tuned_files())
-    ours = {name for name in METHODS if METHODS.qualified_name(name).startswith("sterad.methods.")}
-    assert ours >= set(RELEASED)
+    methods = {m for m in METHODS if METHODS.qualified_name(m).startswith("sterad.methods.")}
+    assert methods >= set(RELEASED)
     for name in ("cifar10", "cifar100", "tiny-imagenet"):
-        found = read_tuned(name)
-        assert set(found) == ours
-        assert all(found[method].source.startswith("released") for method in RELEASED)
-        assert all("our choice" in found[m].source for m in ours if m not in RELEASED)
+        tuned = read_tuned(name)
+        assert set(tuned) == methods
+        assert all(tuned[method].source.startswith("released") for method in RELEASED)
+        assert all("our choice" in tuned[m].source for m in methods if m not in RELEASED)
 
 
 @pytest.mark.parametrize("name", ["cifar10", "cifar100", "tiny-imagenet"])
@@ -71,7 +73,7 @@ def test_values_of_the_released_code(name: str) -> None:
     assert tuned_values(name, "vMF_FD") == tuned_values(name, "vmf-fd")
 
 
-def test_a_file_in_the_working_folder_replaces_ours_and_may_extend_another() -> None:
+def test_a_file_in_the_working_folder_overrides_the_shipped_one_and_may_extend_another() -> None:
     write_file('like = "cifar10"\n[er]\nsource = "me"\nlr = 0.5', "digits")
     assert tuned_values("digits", "er") == {"lr": 0.5}
     assert tuned_values("digits", "dvc")["consistency"] == 2.0
@@ -81,26 +83,29 @@ def test_a_file_in_the_working_folder_replaces_ours_and_may_extend_another() -> 
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ('[er]\nsource = "me"\nlearning = 1', "in .er. of .*mine.toml': unknown field 'learning'"),
+        (
+            '[er]\nsource = "me"\nlearning = 1',
+            "in .er. of .*custom.toml': unknown field 'learning'",
+        ),
         ('[er]\nsource = "me"\nmomentm = 1', "did you mean 'momentum'"),
         (
             '[er]\nsource = "me"\nlr = "x"',
-            "in .er. of .*mine.toml': lr 'x' is of type str: give a number in ",
+            "in .er. of .*custom.toml': lr 'x' is of type str: give a number in ",
         ),
         ("[er]\nlr = 0.1", "has no source: give a text"),
         ('[err]\nsource = "me"', "unknown method 'err'"),
-        ("er = 1", "er = 1 in .*mine.toml. is not the table of a method"),
+        ("er = 1", "er = 1 in .*custom.toml. is not the table of a method"),
         ('like = "missing"', "unknown tuned values 'missing': known are .*cifar100"),
-        ('like = "mine"', "refer to each other in a circle: mine -> mine"),
+        ('like = "custom"', "refer to each other in a circle: custom -> custom"),
         ("like = 3", "^like 3 is of type int: give text$"),
         ("[er", "is not TOML"),
-        ("", "'mine' has no tuned values for 'er'"),
+        ("", "'custom' has no tuned values for 'er'"),
     ],
 )
 def test_an_invalid_file_is_an_error(text: str, error: str) -> None:
     write_file(text)
     with pytest.raises(SteradError, match=error):
-        tuned_values("mine", "er")
+        tuned_values("custom", "er")
 
 
 def test_a_missing_file_is_an_error() -> None:
@@ -110,7 +115,7 @@ def test_a_missing_file_is_an_error() -> None:
 
 def test_old_names_of_fields_are_accepted() -> None:
     write_file('[er]\nsource = "me"\nrecipe = "none"\nweight-decay = 0.5')
-    assert tuned_values("mine", "er") == {"augmentation": "none", "weight_decay": 0.5}
+    assert tuned_values("custom", "er") == {"augmentation": "none", "weight_decay": 0.5}
 
 
 TABLES = """\
@@ -123,7 +128,7 @@ lr = 0.1
 
 # of er-ace
 ["er_ace"]
-source = "ours"  # of the source
+source = "chosen"  # of the source
 lr = 0.2
 """
 
@@ -150,22 +155,22 @@ def test_a_table_that_cannot_be_found_by_its_header_is_not_replaced() -> None:
 
 
 def test_written_values_are_read_again() -> None:
-    file = Path("new", "mine.toml")
+    file = Path("new", "custom.toml")
     values = {"lr": 1e-05, "augmentation": "full", "views": 2}
     assert write_tuned(file, "er", Tuned('a "quoted" source', values)) is None
     assert write_tuned(file, "er", Tuned("later", values)) == 'a "quoted" source'
     assert read_tuned(str(file))["er"] == Tuned("later", values)
     names = sorted(file.name for file in file.parent.iterdir())
-    assert names == [".mine.toml.lock", "mine.toml"]
+    assert names == [".custom.toml.lock", "custom.toml"]
 
 
-def test_a_new_file_does_not_change_ours_of_the_same_name() -> None:
-    ours = tuned_files()["cifar100"]
-    before, file = ours.read_bytes(), Path("found", "cifar100.toml")
-    assert write_tuned(file, "er", Tuned("mine", {"lr": 0.5})) is None
-    assert tomllib.loads(file.read_text()) == {"er": {"source": "mine", "lr": 0.5}}
-    assert tuned_files()["cifar100"] == ours
-    assert ours.read_bytes() == before
+def test_a_new_file_does_not_change_the_shipped_file_of_the_same_name() -> None:
+    shipped = tuned_files()["cifar100"]
+    before, file = shipped.read_bytes(), Path("found", "cifar100.toml")
+    assert write_tuned(file, "er", Tuned("custom", {"lr": 0.5})) is None
+    assert tomllib.loads(file.read_text()) == {"er": {"source": "custom", "lr": 0.5}}
+    assert tuned_files()["cifar100"] == shipped
+    assert shipped.read_bytes() == before
 
 
 def test_an_invalid_file_is_left_unchanged_and_a_wrong_folder_is_an_error() -> None:

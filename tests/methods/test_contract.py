@@ -1,4 +1,4 @@
-"""Every registered method, and the example's own, keeps the contract."""
+"""Every registered method, and the method of the example, passes `check_method`."""
 
 from pathlib import Path
 
@@ -9,21 +9,19 @@ from sterad.plugins import load_plugin
 from sterad.testing import check_method
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_method.py"
-
-
 QUICK = ("agd-fd", "er")
-"""Contracts that also `make test` walks; `make check` walks all of them."""
+"""Methods that `make test` checks as well; `make check` checks all."""
 
 
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in METHODS],
 )
-def test_built_in(name: str) -> None:
+def test_a_built_in_method_passes(name: str) -> None:
     check_method(name)
 
 
-def test_a_users_method_of_25_lines() -> None:
+def test_the_example_passes_and_has_at_most_30_lines() -> None:
     load_plugin(EXAMPLE)
     check_method("margin")
     code = [line for line in EXAMPLE.read_text().splitlines() if line.strip()]

@@ -28,27 +28,27 @@ def step_cost(method: str, **fields: object) -> float:
         ("gdumb", 0, 0),
     ],
 )
-def test_cost_of_a_step_with_tuned_values(method: str, trained: int, forward: int) -> None:
+def test_step_cost_with_tuned_values(method: str, trained: int, forward: int) -> None:
     fields = tuned_values("cifar100", method)
     assert step_cost(method, **fields) == pytest.approx(trained + FORWARD_COST * forward)
 
 
-def test_lump_and_finetune_have_no_cost_for_a_memory_batch() -> None:
+def test_step_cost_of_lump_and_finetune_has_no_memory_batch() -> None:
     assert step_cost("lump") == 20
     assert step_cost("lump", views=3) == 30
     assert step_cost("finetune") == 10
     assert step_cost("finetune", views=3) == 40
 
 
-def test_cost_of_iterations_views_and_a_teacher() -> None:
+def test_step_cost_of_iterations_views_and_a_teacher() -> None:
     assert step_cost("er", memory_iterations=3) == 3 * 74
     assert step_cost("er", views=3) == 4 * 74
     assert step_cost("er", views=0) == 74
-    taught = 74 + (2 + FORWARD_COST) * 74  # student: a view and the raw images; teacher: the view
-    assert step_cost("er", teacher="ema") == pytest.approx(taught)
+    # The student passes a view and the raw images once more, the teacher the view.
+    assert step_cost("er", teacher="ema") == pytest.approx(74 + (2 + FORWARD_COST) * 74)
 
 
-def test_cost_of_a_consolidation() -> None:
+def test_consolidation_cost() -> None:
     def consolidation(method: str, **fields: object) -> float:
         cls = METHODS[method]
         return cls.cost(cls.Config(**fields), 10, memory=100, samples=1000).consolidation

@@ -1,39 +1,46 @@
-"""The whole step of AGD-FD and vMF-FD against a slow, literal transcription of section 7.1."""
+"""AGD-FD and vMF-FD: one whole step against a literal transcription of the algorithm."""
 
 import copy
 import math
+from typing import Any
 
 import mpmath
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy, normalize
 
-from sterad.data.synthetic import Synthetic
 from sterad.errors import SteradError
-from sterad.methods import METHODS, Problem, build_learner
-from sterad.methods.fixed_directions import FixedDirections, FixedDirectionsConfig
-from sterad.streams import Batch, Clear, Stream
+from sterad.methods.agd_fd import AngularGaussianFixedDirections
+from sterad.methods.fixed_directions import FixedDirections
+from sterad.methods.vmf_fd import VonMisesFisherFixedDirections
+from sterad.streams import Batch
+from tests.methods.scaffold import (
+    assert_networks_close,
+    assert_resumes,
+    build,
+    open_stream,
+    random_images,
+    take_step,
+    train,
+)
+
+AGDFD, VMFFD = AngularGaussianFixedDirections, VonMisesFisherFixedDirections
+AGD_AND_VMF = pytest.mark.parametrize("method", [AGDFD, VMFFD])
 
 
-def problem(classes: int | None = 6, **changes: object) -> Problem:
-    values: dict[str, object] = {"memory": 30, "width": 2, "seed": 3} | changes
-    return Problem((1, 8, 8), classes, **values)  # type: ignore[arg-type]
+def random_directions(n: int, seed: int) -> Tensor:
+    """Return n random unit rows in 16 dimensions."""
+    return normalize(torch.randn(n, 16, generator=torch.Generator().manual_seed(seed)))
 
 
-def stream() -> Stream:
-    data = Synthetic(classes=6, per_class=10, test_per_class=4).load()
-    return Clear(tasks=2, batch_size=10).open(data, seed=0)
-
-
-def learner(name: str, **fields: object) -> FixedDirections:
-    cls = METHODS[name]
-    made = build_learner(cls, cls.Config(**({"projection": 16} | fields)), problem())
-    assert isinstance(made, FixedDirections)
-    return made
+def predict_by_direction(learner: FixedDirections, z: Tensor) -> Tensor:
+    """Return the seen class with the largest coordinate of each unit row."""
+    return learner.seen[z[:, learner.seen].argmax(dim=1)]
 
 
 def log_g(t: Tensor, variance: float, d: int) -> Tensor:
-    """Return log g by the series with exact arithmetic, term by term (values only)."""
+    """Return log g from its series with mpmath, term by term (without gradients)."""
     kappa = mpmath.mpf(variance) ** -0.5
     return torch.tensor(
         [
@@ -59,15 +66,15 @@ def log_g(t: Tensor, variance: float, d: int) -> Tensor:
     )
 
 
-@pytest.mark.parametrize("name", ["agd-fd", "vmf-fd"])
-def test_loss_is_the_sum_over_views_of_the_log_posterior(name: str) -> None:
-    made = learner(name, views=1, variance=2.0 if name == "agd-fd" else 0.14)
-    z = torch.nn.functional.normalize(
-        torch.randn(8, 16, generator=torch.Generator().manual_seed(0))
-    )
-    labels = torch.tensor([0, 3, 3, 5, 0, 3, 3, 5])
+@AGD_AND_VMF
+def test_the_loss_is_the_negative_log_posterior_summed_over_views(
+    method: type[FixedDirections],
+) -> None:
+    variance = 2.0 if method is AGDFD else 0.14
+    learner = build(method, projection=16, views=1, variance=variance)
+    z, labels = random_directions(8, seed=0), torch.tensor([0, 3, 3, 5, 0, 3, 3, 5])
     present = [0, 3, 5]
-    if name == "agd-fd":
+    if method is AGDFD:
         logits = log_g(z[:, present].double(), 2.0, 16)
     else:
         distance = (z[:, None, :] - torch.eye(16)[None, present]).square().sum(-1)
@@ -76,179 +83,154 @@ def test_loss_is_the_sum_over_views_of_the_log_posterior(name: str) -> None:
     for i, label in enumerate(labels.tolist()):
         denominator = sum(math.exp(value) for value in logits[i].tolist())
         total -= math.log(math.exp(float(logits[i, present.index(label)])) / denominator)
-    assert made.objective(z, labels).item() == pytest.approx(total, rel=1e-5)
+    assert learner.loss_of(z, labels).item() == pytest.approx(total, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["agd-fd", "vmf-fd"])
-def test_one_step_is_the_algorithm_of_the_paper(name: str) -> None:
-    feed, made = stream(), learner(name, views=2, memory_batch=4)
-    assert made.observe(feed.batch(0)) is None, "nothing is learned while the memory is empty"
-    twin = copy.deepcopy(made)
-    loss = made.observe(feed.batch(1))
+@AGD_AND_VMF
+def test_one_step_equals_the_literal_algorithm(method: type[FixedDirections]) -> None:
+    stream, learner = open_stream(), build(method, projection=16, views=2, memory_batch=4)
+    assert learner.observe(stream.batch(0)) is None, "no step while the memory is empty"
+    reference = copy.deepcopy(learner)
+    loss = take_step(learner, stream.batch(1))
 
-    # Literally: retrieve before inserting, memory first, n views and the raw batch, one pass each.
-    kept, new = twin.memory.sample(4), feed.batch(1)
-    x, y = torch.cat([kept.x, new.x]), torch.cat([kept.y, new.y])
-    shown = [twin.augmentation(x, twin.rng["views"]) for _ in range(2)] + [x]
+    # Retrieve before storing; memory first; two views and the raw batch, one pass each.
+    stored, new = reference.memory.sample(4), stream.batch(1)
+    x, y = torch.cat([stored.x, new.x]), torch.cat([stored.y, new.y])
+    inputs = [reference.augmentation(x, reference.rng["views"]) for _ in range(2)] + [x]
     total = torch.tensor(0.0)
-    for view in shown:
-        p = twin.network.head(twin.network.encoder(view))
+    for view in inputs:
+        p = reference.network.head(reference.network.encoder(view))
         z = p / p.norm(dim=1, keepdim=True)
         classes = sorted(set(y.tolist()))
-        logits = twin.log_density(z[:, classes])
+        logits = reference.log_density(z[:, classes])
         for row, label in zip(logits, y.tolist(), strict=True):
             total = total - row[classes.index(label)] + row.exp().sum().log()
-    twin.engine.optimizer.zero_grad()
+    reference.engine.optimizer.zero_grad()
     total.backward()
-    twin.engine.optimizer.step()
-    assert loss is not None
+    reference.engine.optimizer.step()
     assert loss.item() == pytest.approx(total.item(), rel=1e-5)
-    for ours, theirs in zip(made.network.parameters(), twin.network.parameters(), strict=True):
-        assert torch.allclose(ours, theirs, atol=2e-5)
-    for mine, literal in zip(made.network.buffers(), twin.network.buffers(), strict=True):
-        assert torch.allclose(mine.float(), literal.float(), atol=1e-6)
-    assert made.images == 3 * 14
+    assert_networks_close(learner.network, reference.network, 2e-5, buffer_atol=1e-6)
+    assert learner.images == 3 * 14
 
 
-def test_norm_all_puts_every_seen_class_in_the_denominator() -> None:
-    z = torch.nn.functional.normalize(
-        torch.randn(4, 16, generator=torch.Generator().manual_seed(1))
-    )
-    labels = torch.tensor([1, 2, 1, 2])
-    narrow, wide = learner("vmf-fd"), learner("vmf-fd", norm_all=True)
-    for one in (narrow, wide):
-        one.seen = torch.tensor([0, 1, 2, 4])
-    expected = torch.nn.functional.cross_entropy(
-        z[:, [0, 1, 2, 4]] / 0.14, torch.tensor([1, 2, 1, 2]), reduction="sum"
-    )
-    assert wide.objective(z, labels).item() == pytest.approx(expected.item(), rel=1e-5)
-    assert narrow.objective(z, labels) < wide.objective(z, labels)
+def test_norm_all_normalizes_over_every_seen_class() -> None:
+    z, labels = random_directions(4, seed=1), torch.tensor([1, 2, 1, 2])
+    present, all_seen = (build(VMFFD, projection=16, norm_all=flag) for flag in (False, True))
+    for learner in (present, all_seen):
+        learner.seen = torch.tensor([0, 1, 2, 4])
+    logits = z[:, [0, 1, 2, 4]] / 0.14
+    expected = cross_entropy(logits, torch.tensor([1, 2, 1, 2]), reduction="sum")
+    assert all_seen.loss_of(z, labels).item() == pytest.approx(expected.item(), rel=1e-5)
+    assert present.loss_of(z, labels) < all_seen.loss_of(z, labels)
 
 
-def test_likelihood_pulls_without_a_denominator() -> None:
-    made = learner("agd-fd", objective="likelihood")
-    z = torch.eye(16)[:2]
-    expected = -made.log_density(torch.tensor([1.0, 0.0])).sum()
-    assert made.objective(z, torch.tensor([0, 0])).item() == pytest.approx(expected.item())
+def test_the_likelihood_objective_has_no_denominator() -> None:
+    learner = build(AGDFD, projection=16, objective="likelihood")
+    expected = -learner.log_density(torch.tensor([1.0, 0.0])).sum()
+    loss = learner.loss_of(torch.eye(16)[:2], torch.tensor([0, 0]))
+    assert loss.item() == pytest.approx(expected.item())
 
 
-def test_released_settings_are_the_defaults() -> None:
-    agd, vmf = METHODS["agd-fd"].Config(), METHODS["vmf-fd"].Config()
+def test_default_settings_are_those_of_the_released_code() -> None:
+    agd, vmf = AGDFD.Config(), VMFFD.Config()
     assert (agd.lr, agd.optimizer, agd.weight_decay, agd.variance) == (5e-4, "adam", 0.0, 2.0)
     assert (agd.views, agd.projection, agd.memory_batch, agd.augmentation) == (5, 512, 64, "full")
     assert (vmf.lr, vmf.variance, vmf.projection) == (5e-4, 0.14, 512)
 
 
-def test_projection_grows_when_a_label_exceeds_it() -> None:
-    cls = METHODS["agd-fd"]
-    made = build_learner(cls, cls.Config(projection=4, views=1), problem(classes=None))
-    assert isinstance(made, FixedDirections)
-    x = torch.rand(6, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    made.observe(Batch(x, torch.tensor([0, 1, 2, 3, 0, 1])))
-    made.observe(Batch(x, torch.tensor([0, 1, 2, 3, 0, 1])))
-    assert made.network.outputs == 4
-    before = [p.detach().clone() for p in made.network.head.parameters()]
-    made.admit(Batch(x[:1], torch.tensor([9])))
-    assert made.network.outputs == 10
-    for old, new in zip(before, made.network.head.parameters(), strict=True):
+def test_a_label_beyond_the_projection_widens_it_and_the_learner_resumes_bit_for_bit() -> None:
+    learner, fresh = (build(AGDFD, classes=None, projection=4, views=1) for _ in range(2))
+    x = random_images(6)
+    for _ in range(2):
+        learner.observe(Batch(x, torch.tensor([0, 1, 2, 3, 0, 1])))
+    assert learner.network.outputs == 4
+    before = [p.detach().clone() for p in learner.network.head.parameters()]
+    learner.admit(Batch(x[:1], torch.tensor([9])))
+    assert learner.network.outputs == 10
+    for old, new in zip(before, learner.network.head.parameters(), strict=True):
         assert torch.equal(old, new[: len(old)])
-    made.observe(Batch(x, torch.tensor([9, 8, 2, 3, 0, 1])))
-    loaded = build_learner(cls, cls.Config(projection=4, views=1), problem(classes=None))
-    loaded.load_state_dict(made.state_dict())
-    again = Batch(x, torch.tensor([9, 8, 2, 3, 0, 1]))
-    first, second = made.observe(again), loaded.observe(again)
-    assert first is not None
-    assert second is not None
-    assert torch.equal(first, second)
+    batch = Batch(x, torch.tensor([9, 8, 2, 3, 0, 1]))
+    learner.observe(batch)
+    assert_resumes(learner, fresh, batch)
 
 
-def test_without_a_head_the_directions_cannot_grow() -> None:
-    cls = METHODS["agd-fd"]
-    made = build_learner(cls, cls.Config(head="none", views=1), problem(classes=None))
-    x = torch.rand(2, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    made.observe(Batch(x, torch.tensor([0, 15])))
+def test_without_a_head_a_label_beyond_the_features_raises() -> None:
+    learner, x = build(AGDFD, classes=None, head="none", views=1), random_images(2)
+    learner.observe(Batch(x, torch.tensor([0, 15])))
     with pytest.raises(SteradError, match="17"):
-        made.observe(Batch(x, torch.tensor([0, 16])))
+        learner.observe(Batch(x, torch.tensor([0, 16])))
 
 
-def test_nearest_direction_answers_the_largest_seen_coordinate() -> None:
-    feed, made = stream(), learner("agd-fd", views=1, classifier="nearest-direction")
-    for step in range(3):
-        made.observe(feed.batch(step))
-    made.consolidate()
-    x = feed.batch(0).x
-    made.network.eval()
+def test_nearest_direction_predicts_the_largest_coordinate_of_a_seen_class() -> None:
+    learner = build(AGDFD, projection=16, views=1, classifier="nearest-direction")
+    stream = open_stream()
+    train(learner, stream, 3)
+    learner.consolidate()
+    x, network = stream.batch(0).x, copy.deepcopy(learner.network).eval()
     with torch.no_grad():
-        z = made.network(x, unit=True)
-    made.network.train()
-    expected = made.seen[z[:, made.seen].argmax(dim=1)]
-    assert torch.equal(made.predict(x), expected)
+        expected = predict_by_direction(learner, network(x, unit=True))
+    assert torch.equal(learner.predict(x), expected)
 
 
-@pytest.mark.filterwarnings("ignore:self.within_class_std_dev_")  # a dead ReLU is no concern
-def test_nearest_mean_is_scikit_learns_nearest_centroid() -> None:
+@pytest.mark.filterwarnings("ignore:self.within_class_std_dev_")  # a feature may be constant
+def test_nearest_mean_equals_the_nearest_centroid_of_scikit_learn() -> None:
     from sklearn.neighbors import NearestCentroid
 
-    feed, made = stream(), learner("vmf-fd", views=1)
-    for step in range(len(feed)):
-        made.observe(feed.batch(step))
-    made.consolidate()
-    made.network.eval()
+    stream, learner = open_stream(), build(VMFFD, projection=16, views=1)
+    train(learner, stream)
+    learner.consolidate()
+    x, network = stream.batch(0).x, copy.deepcopy(learner.network).eval()
+    stored = next(learner.memory.everything())
     with torch.no_grad():
-        kept = next(made.memory.everything())
-        remembered = made.network.features(kept.x, unit=True)
-        asked = made.network.features(feed.batch(0).x, unit=True)
-    made.network.train()
-    oracle = NearestCentroid().fit(remembered.numpy(), kept.y.numpy())
-    assert made.predict(feed.batch(0).x).tolist() == oracle.predict(asked.numpy()).tolist()
+        memory_features = network.features(stored.x, unit=True)
+        features = network.features(x, unit=True)
+    expected = NearestCentroid().fit(memory_features.numpy(), stored.y.numpy())
+    assert learner.predict(x).tolist() == expected.predict(features.numpy()).tolist()
 
 
-@pytest.mark.parametrize("taught", [{}, {"teacher": "ema", "predict_with": "teacher"}])
-def test_head_retraining_is_fifty_epochs_of_adam_on_the_frozen_features(
-    taught: dict[str, str],
-) -> None:
-    feed = stream()
-    made = learner("vmf-fd", views=1, classifier="nearest-direction", retrain_head=True, **taught)
-    for step in range(3):
-        made.observe(feed.batch(step))
-    made.consolidate()
-    model = copy.deepcopy(made.predictor).eval().requires_grad_(True)
+@pytest.mark.parametrize("options", [{}, {"teacher": "ema", "predict_with": "teacher"}])
+def test_retrain_head_takes_50_epochs_of_adam_on_frozen_features(options: dict[str, str]) -> None:
+    fields: dict[str, Any] = {"classifier": "nearest-direction", "retrain_head": True} | options
+    stream, learner = open_stream(), build(VMFFD, projection=16, views=1, **fields)
+    train(learner, stream, 3)
+    learner.consolidate()
+    model = copy.deepcopy(learner.predictor).eval().requires_grad_(True)
     optimizer = torch.optim.Adam(model.head.parameters(), lr=5e-4)
-    kept = next(made.memory.everything())
+    stored = next(learner.memory.everything())
     for _ in range(50):  # the memory is smaller than one batch of 200
         optimizer.zero_grad()
-        made.objective(model(kept.x, unit=True), kept.y).backward()
+        learner.loss_of(model(stored.x, unit=True), stored.y).backward()
         optimizer.step()
-    assert made.retrained is not None
-    for ours, theirs in zip(made.retrained.parameters(), model.head.parameters(), strict=True):
-        # Adam divides by gradients, tiny ones too, and so enlarges the rounding of the features.
-        assert torch.allclose(ours, theirs, atol=1e-4)
+    assert learner.retrained is not None
+    # Adam divides by gradients, also by tiny ones, which amplifies the rounding of the features.
+    assert_networks_close(learner.retrained, model.head, 1e-4)
+    x = stream.batch(0).x
     with torch.no_grad():
-        z = model(feed.batch(0).x, unit=True)
-    assert torch.equal(made.predict(feed.batch(0).x), made.seen[z[:, made.seen].argmax(dim=1)])
+        expected = predict_by_direction(learner, model(x, unit=True))
+    assert torch.equal(learner.predict(x), expected)
 
 
 @pytest.mark.parametrize("unit", [True, False])
-def test_moving_directions_are_the_means_of_the_batch(unit: bool) -> None:
-    made = learner("vmf-fd", directions="moving" if unit else "moving-mean")
-    noise = torch.randn(7, 16, generator=torch.Generator().manual_seed(0))
-    z = torch.nn.functional.normalize(noise).requires_grad_()
+def test_moving_directions_are_the_class_means_of_the_batch(unit: bool) -> None:
+    learner = build(VMFFD, projection=16, directions="moving" if unit else "moving-mean")
+    z = random_directions(7, seed=0).requires_grad_()
     labels = torch.tensor([0, 0, 0, 2, 2, 5, 5])
     means = {c: z[labels == c].mean(0) for c in (0, 2, 5)}
     if unit:
         means = {c: mean / mean.norm() for c, mean in means.items()}
-    concentration, total = 1 / 0.14, torch.zeros(())
+    concentration, expected = 1 / 0.14, torch.zeros(())
     for i, label in enumerate(labels.tolist()):
         logits = {c: concentration * (z[i] @ mean) for c, mean in means.items()}
-        total = total - logits[label] + torch.logsumexp(torch.stack([*logits.values()]), 0)
-    loss = made.objective(z, labels)
-    assert torch.allclose(loss, total, rtol=1e-5)
-    (ours,), (theirs,) = torch.autograd.grad(loss, [z]), torch.autograd.grad(total, [z])
-    assert torch.allclose(ours, theirs, atol=1e-4), "gradients flow through the means"
+        expected = expected - logits[label] + torch.logsumexp(torch.stack([*logits.values()]), 0)
+    loss = learner.loss_of(z, labels)
+    assert torch.allclose(loss, expected, rtol=1e-5)
+    (gradient,) = torch.autograd.grad(loss, [z])
+    (expected_gradient,) = torch.autograd.grad(expected, [z])
+    assert torch.allclose(gradient, expected_gradient, atol=1e-4), "through the means as well"
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"variance": 0.0}, r"variance 0.0 is out of range: give a number in \(0, 1e\+06\]$"),
         ({"views": -1}, "views -1 is out of range: give an integer from 0 to 1,000$"),
@@ -265,6 +247,6 @@ def test_moving_directions_are_the_means_of_the_batch(unit: bool) -> None:
         ({"head": "deep"}, "deep"),
     ],
 )
-def test_bad_numbers_are_refused_in_words(fields: dict[str, object], said: str) -> None:
-    with pytest.raises(SteradError, match=said):
-        build_learner(METHODS["agd-fd"], FixedDirectionsConfig(**fields), problem())  # type: ignore[arg-type]
+def test_invalid_fields_raise(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(SteradError, match=message):
+        build(AGDFD, **fields)

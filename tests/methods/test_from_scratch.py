@@ -1,4 +1,4 @@
-"""GDumb and joint: store, then train from scratch, again and again with the same answer."""
+"""GDumb and joint training: store the stream, then train a new network on the memory."""
 
 from typing import Any
 
@@ -6,170 +6,195 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from sterad.data.synthetic import Synthetic
 from sterad.engine import Execution
 from sterad.errors import SteradError
-from sterad.methods import METHODS, Problem, build_learner
+from sterad.memory import GreedyBalanced
 from sterad.methods.base.from_scratch import FromScratch
-from sterad.methods.gdumb import GDumbConfig
-from sterad.methods.joint import JointConfig
+from sterad.methods.gdumb import GDumb, GDumbConfig, restarting_cosine
+from sterad.methods.joint import Joint, JointConfig
 from sterad.seeds import generator
-from sterad.streams import Batch, Clear, Stream
+from sterad.streams import Batch
 from sterad.testing.method import same
+from tests.methods.scaffold import (
+    assert_networks_close,
+    build,
+    open_stream,
+    random_images,
+    train,
+)
 
-BOTH = pytest.mark.parametrize("name", ["gdumb", "joint"])
-
-
-def stream() -> Stream:
-    data = Synthetic(classes=6, per_class=10, test_per_class=4).load()
-    return Clear(tasks=2, batch_size=10).open(data, seed=0)
-
-
-def learner(name: str, classes: int | None = 6, **fields: Any) -> FromScratch:
-    cls = METHODS[name]
-    given = {"epochs": 3, "memory_batch": 8} | fields
-    made = build_learner(
-        cls, cls.Config(**given), Problem((1, 8, 8), classes, memory=20, width=2, seed=3)
-    )
-    assert isinstance(made, FromScratch)
-    return made
+BOTH = pytest.mark.parametrize("method", [GDumb, Joint])
 
 
-def fed(made: FromScratch, start: int = 0, stop: int = 4) -> FromScratch:
-    for step in range(start, stop):
-        made.observe(stream().batch(step))
-    return made
+def build_short(method: type[FromScratch], classes: int | None = 6, **fields: Any) -> FromScratch:
+    return build(method, classes, memory=20, **({"epochs": 3, "memory_batch": 8} | fields))
+
+
+def trained(method: type[FromScratch], stop: int = 4, start: int = 0, **fields: Any) -> FromScratch:
+    """Return a learner that observed some batches of the stream."""
+    learner = build_short(method, **fields)
+    train(learner, open_stream(), stop, start)
+    return learner
 
 
 @BOTH
-def test_the_training_is_the_literal_loop(name: str) -> None:
-    # Batches of eight make training on maps of one pixel so chaotic that rounding would show.
-    made = fed(learner(name, memory_batch=12))
-    made.consolidate()
-    kept = next(made.memory.everything())
+def test_training_equals_the_literal_loop(method: type[FromScratch]) -> None:
+    # Training with batches of 8 on maps of one pixel is so chaotic that rounding would show.
+    learner = trained(method, memory_batch=12)
+    learner.consolidate()
+    stored = next(learner.memory.everything())
     rng = {purpose: generator(3, f"{purpose} 40") for purpose in ("network", "views", "order")}
-    twin = fed(learner(name, memory_batch=12))
-    twin.rng = rng
-    network = twin.make_network()
-    rates = [0.005, 0.05, 0.05] if name == "gdumb" else [0.03, 0.03 * 0.75, 0.03 * 0.25]
-    decay = 1e-6 if name == "gdumb" else 5e-4
+    reference = trained(method, memory_batch=12)
+    reference.rng = rng
+    network = reference.make_network()
+    rates = [0.005, 0.05, 0.05] if method is GDumb else [0.03, 0.03 * 0.75, 0.03 * 0.25]
+    decay = 1e-6 if method is GDumb else 5e-4
     optimizer = torch.optim.SGD(network.parameters(), momentum=0.9, weight_decay=decay)
     for rate in rates:
-        order = torch.randperm(len(kept), generator=rng["order"])
-        for at in range(len(kept) // 12):  # the last partial batch is left out
-            slots = order[12 * at : 12 * at + 12]
+        order = torch.randperm(len(stored), generator=rng["order"])
+        for start in range(0, len(stored) // 12 * 12, 12):  # without the last partial batch
+            slots = order[start : start + 12]
             for group in optimizer.param_groups:
                 group["lr"] = rate
             optimizer.zero_grad()
-            view = twin.augmentation(kept.x[slots], rng["views"])
-            F.cross_entropy(network(view), kept.y[slots]).backward()
-            if name == "gdumb":
+            view = reference.augmentation(stored.x[slots], rng["views"])
+            F.cross_entropy(network(view), stored.y[slots]).backward()
+            if method is GDumb:
                 torch.nn.utils.clip_grad_norm_(network.parameters(), 10.0)
             optimizer.step()
-    assert len(kept) == (20 if name == "gdumb" else 40)
-    for ours, theirs in zip(made.network.parameters(), network.parameters(), strict=True):
-        assert torch.allclose(ours, theirs, atol=1e-5)
-    assert made.consolidation_images == 3 * (len(kept) // 12 * 12)
-    assert made.images == 0
+    assert len(stored) == (20 if method is GDumb else 40)
+    assert_networks_close(learner.network, network, 1e-5)
+    assert learner.consolidation_images == 3 * (len(stored) // 12 * 12)
+    assert learner.images == 0
 
 
 @BOTH
-def test_observing_stores_and_learns_nothing(name: str) -> None:
-    made = learner(name)
-    before = [p.clone() for p in made.network.parameters()]
-    assert made.observe(stream().batch(0)) is None  # type: ignore[func-returns-value]
-    assert len(made.memory) == 10
-    assert all(torch.equal(a, b) for a, b in zip(before, made.network.parameters(), strict=True))
-    assert made.images == made.consolidation_images == 0
+def test_observe_stores_the_batch_and_takes_no_step(method: type[FromScratch]) -> None:
+    learner = build_short(method)
+    before = [p.clone() for p in learner.network.parameters()]
+    assert learner.observe(open_stream().batch(0)) is None  # type: ignore[func-returns-value]
+    assert len(learner.memory) == 10
+    assert all(map(torch.equal, before, learner.network.parameters()))
+    assert learner.images == learner.consolidation_images == 0
 
 
 @BOTH
-def test_asking_twice_asks_for_no_second_training(name: str) -> None:
-    made = fed(learner(name))
-    made.consolidate()
-    first, cost = made.scores(stream().batch(0).x)[0], made.consolidation_images
-    made.consolidate()
-    assert made.consolidation_images == cost
-    assert torch.equal(first, made.scores(stream().batch(0).x)[0])
+def test_a_second_consolidation_trains_no_second_network(method: type[FromScratch]) -> None:
+    learner, x = trained(method), open_stream().batch(0).x
+    learner.consolidate()
+    scores, images = learner.scores(x)[0], learner.consolidation_images
+    learner.consolidate()
+    assert learner.consolidation_images == images
+    assert torch.equal(scores, learner.scores(x)[0])
 
 
 @BOTH
-def test_earlier_questions_change_no_later_answer(name: str) -> None:
-    asked, silent = fed(learner(name), 0, 2), fed(learner(name), 0, 2)
-    asked.consolidate()
-    for made in (asked, silent):
-        fed(made, 2, 4).consolidate()
-    x = stream().batch(0).x
-    assert torch.equal(asked.scores(x)[0], silent.scores(x)[0])
-    assert same(asked.state_dict(), silent.state_dict())
-    resumed = learner(name)
-    resumed.load_state_dict(asked.state_dict())
+def test_earlier_consolidations_do_not_change_later_ones(method: type[FromScratch]) -> None:
+    evaluated, other = trained(method, 2), trained(method, 2)
+    evaluated.consolidate()
+    for learner in (evaluated, other):
+        train(learner, open_stream(), 4, start=2)
+        learner.consolidate()
+    x = open_stream().batch(0).x
+    assert torch.equal(evaluated.scores(x)[0], other.scores(x)[0])
+    assert same(evaluated.state_dict(), other.state_dict())
+    resumed = build_short(method)
+    resumed.load_state_dict(evaluated.state_dict())
     resumed.consolidate()
-    assert torch.equal(asked.scores(x)[0], resumed.scores(x)[0])
+    assert torch.equal(evaluated.scores(x)[0], resumed.scores(x)[0])
 
 
 @BOTH
-def test_a_batch_since_the_training_is_not_passed_over(name: str) -> None:
-    made, x = fed(learner(name), 0, 1), stream().batch(0).x
+def test_predictions_need_a_consolidation_after_the_last_batch(method: type[FromScratch]) -> None:
+    learner, x = trained(method, 1), open_stream().batch(0).x
     with pytest.raises(SteradError, match="call it before you predict"):
-        made.predict(x)
-    made.consolidate()
-    made.predict(x)
-    fed(made, 1, 2)
-    for ask in (made.predict, made.scores, made.immediate_scores):
+        learner.predict(x)
+    learner.consolidate()
+    learner.predict(x)
+    train(learner, open_stream(), 2, start=1)
+    for function in (learner.predict, learner.scores, learner.immediate_scores):
         with pytest.raises(SteradError, match="test_then_train"):
-            ask(x)
-    made.consolidate()
-    made.load_state_dict(fed(learner(name), 2, 4).state_dict())  # as many images, but others
+            function(x)
+    learner.consolidate()
+    # The loaded state has as many images, but other ones.
+    learner.load_state_dict(trained(method, 4, start=2).state_dict())
     with pytest.raises(SteradError, match="call it before you predict"):
-        made.predict(x)
+        learner.predict(x)
 
 
 @BOTH
-def test_new_classes_widen_the_next_network(name: str) -> None:
-    made = learner(name, classes=None)
-    x = torch.rand(4, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    made.observe(Batch(x, torch.tensor([0, 1, 0, 1])))
-    made.consolidate()
-    assert made.scores(x)[0].shape == (4, 2)
-    made.observe(Batch(x, torch.tensor([7, 1, 7, 1])))
-    made.consolidate()
-    assert (made.network.outputs, made.scores(x)[1].tolist()) == (8, [0, 1, 7])
+def test_new_classes_widen_the_next_network(method: type[FromScratch]) -> None:
+    learner, x = build_short(method, classes=None), random_images(4)
+    learner.observe(Batch(x, torch.tensor([0, 1, 0, 1])))
+    learner.consolidate()
+    assert learner.scores(x)[0].shape == (4, 2)
+    learner.observe(Batch(x, torch.tensor([7, 1, 7, 1])))
+    learner.consolidate()
+    assert (learner.network.outputs, learner.scores(x)[1].tolist()) == (8, [0, 1, 7])
 
 
 @BOTH
-def test_a_memory_smaller_than_a_batch_is_one_batch(name: str) -> None:
-    made = fed(learner(name, memory_batch=64), 0, 1)
-    made.consolidate()
-    assert made.consolidation_images == 3 * 10
+def test_a_memory_smaller_than_a_batch_is_one_batch(method: type[FromScratch]) -> None:
+    learner = trained(method, 1, memory_batch=64)
+    learner.consolidate()
+    assert learner.consolidation_images == 3 * 10
 
 
-def test_fitted_classifiers_use_the_trained_features() -> None:
-    made = fed(learner("gdumb", classifier="nearest-mean"))
-    made.consolidate()
-    assert made.fitted is not None
-    assert set(made.predict(stream().batch(0).x).tolist()) <= set(made.seen.tolist())
+def test_a_classifier_is_fitted_to_the_features_of_the_trained_network() -> None:
+    learner = trained(GDumb, classifier="nearest-mean")
+    learner.consolidate()
+    assert learner.fitted is not None
+    stored = next(learner.memory.everything())
+    network = learner.network.eval()
+    with torch.no_grad():
+        features = F.normalize(network.features(stored.x))
+    means = torch.stack([features[stored.y == label].mean(0) for label in learner.fitted.labels])
+    nearest = torch.cdist(features, means).argmin(dim=1)
+    assert learner.predict(stored.x).tolist() == learner.fitted.labels[nearest].tolist()
 
 
-def test_the_released_settings_of_gdumb_are_the_defaults() -> None:
+def test_default_settings_of_gdumb_are_those_of_the_released_code() -> None:
     config = GDumbConfig()
     assert (config.optimizer, config.lr, config.momentum) == ("sgd", 0.05, 0.9)
     assert (config.weight_decay, config.clip, config.epochs) == (1e-6, 10.0, 30)
     assert (config.memory_batch, config.augmentation, config.head) == (16, "partial", "mlp")
 
 
-def test_joint_keeps_everything_and_is_for_the_end() -> None:
-    made = fed(learner("joint"), 0, 6)
-    assert len(made.memory) == 60 > made.problem.memory
-    assert made.memory_counts(6) is None
-    assert (made.final_only, METHODS["gdumb"].final_only) == (True, False)
+def test_joint_stores_everything_and_is_evaluated_only_at_the_end() -> None:
+    learner = trained(Joint, 6)
+    assert len(learner.memory) == 60 > learner.problem.memory
+    assert learner.memory_counts(6) is None
+    assert (Joint.final_only, GDumb.final_only) == (True, False)
     config = JointConfig()
     assert (config.epochs, config.memory_batch, config.augmentation) == (20, 64, "full")
 
 
+def test_gdumb_has_a_balanced_memory() -> None:
+    memory = build(GDumb, memory=10).memory
+    assert isinstance(memory, GreedyBalanced)
+    assert memory.capacity == 10
+
+
+def test_gdumb_has_the_published_learning_rates() -> None:
+    published = [0.005, 0.05, 0.05, 0.02525, 0.05, 0.04275, 0.02525, 0.00775]
+    published += [0.05, 0.04812, 0.04275, 0.03472, 0.02525, 0.01578, 0.00775, 0.00238, 0.05]
+    learner = build(GDumb)
+    assert [round(learner.rate(epoch), 5) for epoch in range(17)] == published
+
+
+def test_restarting_cosine_equals_the_scheduler_of_torch() -> None:
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.05)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 1, 2, eta_min=5e-4)
+    for epoch in range(70):
+        expected = optimizer.param_groups[0]["lr"]
+        assert restarting_cosine(epoch, 0.05, 5e-4) == pytest.approx(expected)
+        optimizer.step()
+        scheduler.step()
+
+
 @BOTH
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"epochs": 0}, "epochs 0 is out of range: give an integer from 1 to 1,000,000$"),
         ({"teacher": "ema"}, "teacher=none"),
@@ -177,33 +202,38 @@ def test_joint_keeps_everything_and_is_for_the_end() -> None:
         ({"memory_batch": 0}, "memory_batch 0 is out of range: give an integer from 1 to 100,000$"),
     ],
 )
-def test_bad_numbers_are_refused_in_words(name: str, fields: dict[str, Any], said: str) -> None:
-    with pytest.raises(SteradError, match=said):
-        learner(name, **fields)
+def test_invalid_fields_raise(
+    method: type[FromScratch], fields: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SteradError, match=message):
+        build_short(method, **fields)
+
+
+def test_a_minimum_learning_rate_of_zero_raises() -> None:
+    message = r"^min_lr 0\.0 is out of range: give a number in \(0, 1e\+06\]$"
+    with pytest.raises(SteradError, match=message):
+        build(GDumb, min_lr=0.0)
 
 
 @BOTH
-def test_asking_before_learning(name: str) -> None:
+def test_consolidating_an_empty_memory_raises(method: type[FromScratch]) -> None:
     with pytest.raises(SteradError, match="observe a batch"):
-        learner(name).consolidate()
+        build_short(method).consolidate()
 
 
 @pytest.mark.filterwarnings("ignore:.*float16.*")
-def test_the_scale_of_an_earlier_training_is_forgotten() -> None:
-    """In float16 the scaler adapts its scale; a training must not depend on those before it."""
-    problem = Problem(
-        (1, 8, 8), 6, memory=20, width=2, seed=3, execution=Execution(precision="float16")
-    )
-    config = GDumbConfig(epochs=2, memory_batch=8)
-    asked, silent = (build_learner(METHODS["gdumb"], config, problem) for _ in range(2))
-    assert isinstance(asked, FromScratch)
+def test_the_loss_scale_of_an_earlier_training_is_not_reused() -> None:
+    """In float16 the scaler adapts its scale; a training must not depend on earlier ones."""
+    problem = {"execution": Execution(precision="float16")}
+    evaluated, other = (build(GDumb, problem=problem, epochs=2, memory_batch=8) for _ in range(2))
+    stream = open_stream()
     for step in range(4):
-        asked.observe(stream().batch(step))
-        silent.observe(stream().batch(step))
-        asked.consolidate()
-        asked.engine.scaler.update(2.0**5)  # as if gradients had overflowed
-    asked.trained_after = None
-    for made in (asked, silent):
-        made.consolidate()
-    x = stream().batch(0).x
-    assert torch.equal(asked.scores(x)[0], silent.scores(x)[0])
+        evaluated.observe(stream.batch(step))
+        other.observe(stream.batch(step))
+        evaluated.consolidate()
+        evaluated.engine.scaler.update(2.0**5)  # as if gradients had overflowed
+    evaluated.trained_after = None
+    for learner in (evaluated, other):
+        learner.consolidate()
+    x = stream.batch(0).x
+    assert torch.equal(evaluated.scores(x)[0], other.scores(x)[0])

@@ -1,7 +1,6 @@
-"""OCM: whole steps of the first and later tasks against a literal transcription of section 7.9."""
+"""OCM: whole steps of the first and of later tasks against a literal transcription."""
 
 import copy
-import math
 from typing import Any
 
 import pytest
@@ -9,30 +8,27 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sterad.data.synthetic import Synthetic
 from sterad.errors import SteradError
-from sterad.methods import METHODS, Problem, build_learner
 from sterad.methods.ocm import OCM, OCMConfig
-from sterad.streams import Batch, Boundary, Clear, Stream
+from sterad.streams import Batch, Boundary
 from sterad.views.geometry import sixteenfold
+from tests.methods.scaffold import (
+    assert_resumes,
+    build,
+    count_images,
+    open_stream,
+    random_images,
+    take_step,
+)
 
 
-def stream() -> Stream:
-    data = Synthetic(classes=6, per_class=10, test_per_class=4).load()
-    return Clear(tasks=2, batch_size=5).open(data, seed=0)
-
-
-def learner(classes: int | None = 6, announced: bool = True, **fields: Any) -> OCM:
-    made = build_learner(
-        METHODS["ocm"],
-        OCMConfig(**({"memory_batch": 4, "projection": 6} | fields)),
-        Problem((1, 8, 8), classes, memory=30, width=2, seed=3, announced=announced),
-    )
-    assert isinstance(made, OCM)
-    return made
+def build_ocm(classes: int | None = 6, announced: bool = True, **fields: Any) -> OCM:
+    fields = {"memory_batch": 4, "projection": 6} | fields
+    return build(OCM, classes, problem={"announced": announced}, **fields)
 
 
 def literal_nt(S: Tensor, labels: list[int], paired: bool) -> Tensor:
+    """Return the NT loss of similarities S: (n, n); paired: with the two views of an image."""
     n, epsilon = len(labels), 1e-8
     E = torch.exp((S - S.detach().max(dim=1, keepdim=True).values) / 0.07)
     if paired:
@@ -47,8 +43,9 @@ def literal_nt(S: Tensor, labels: list[int], paired: bool) -> Tensor:
     return pairs / n + 2 * weighted
 
 
-def labels_of(y: Tensor, times: int) -> list[int]:
-    return [label + 1000 * i for i in range(16) for label in y.tolist()] * times
+def sixteenfold_labels(y: Tensor, views: int) -> list[int]:
+    """Return a class of its own for each of the 16 rotations and flips of a class."""
+    return [label + 1000 * i for i in range(16) for label in y.tolist()] * views
 
 
 def literal_features(network: torch.nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -58,142 +55,135 @@ def literal_features(network: torch.nn.Module, x: Tensor) -> tuple[Tensor, Tenso
     return f, u
 
 
-def literal_similarity(made: OCM, f: Tensor, u: Tensor) -> Tensor:
-    start = int(torch.randint(16 - 6 + 1, (1,), generator=made.rng["slices"]))
+def literal_similarity(learner: OCM, f: Tensor, u: Tensor) -> Tensor:
+    start = int(torch.randint(16 - 6 + 1, (1,), generator=learner.rng["slices"]))
     return u @ f[:, start : start + 6].T + u @ u.T
 
 
-def compare(made: OCM, twin: OCM, loss: Tensor | None, literal: Tensor) -> None:
-    for name, rng in twin.rng.items():
-        assert torch.equal(rng.get_state(), made.rng[name].get_state()), f"other {name} were drawn"
-    twin.engine.optimizer.zero_grad()
-    literal.backward()
-    assert loss is not None
-    assert loss.item() == pytest.approx(literal.item(), rel=1e-4)
-    twin.engine.optimizer.step()
-    for ours, theirs in zip(made.network.parameters(), twin.network.parameters(), strict=True):
-        # Adam moves by the sign of a gradient at first, and tiny ones have rounding for a sign.
-        assert (ours - theirs).abs().mean() < 1e-4
-        assert (ours - theirs).abs().max() <= 2.1e-3
-    for mine, other in zip(made.network.buffers(), twin.network.buffers(), strict=True):
-        assert torch.allclose(mine.float(), other.float(), atol=1e-5)
+def compare_step(learner: OCM, reference: OCM, loss: Tensor, expected: Tensor) -> None:
+    """Take the step of `reference` and require equal draws, close losses and close networks."""
+    for name, rng in reference.rng.items():
+        assert torch.equal(rng.get_state(), learner.rng[name].get_state()), name
+    reference.engine.optimizer.zero_grad()
+    expected.backward()
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-4)
+    reference.engine.optimizer.step()
+    pairs = zip(learner.network.parameters(), reference.network.parameters(), strict=True)
+    for value, wanted in pairs:
+        # Adam's first steps follow the sign of a gradient, which is rounding for tiny ones.
+        assert (value - wanted).abs().mean() < 1e-4
+        assert (value - wanted).abs().max() <= 2.1e-3
+    for buffer, other in zip(learner.network.buffers(), reference.network.buffers(), strict=True):
+        assert torch.allclose(buffer.float(), other.float(), atol=1e-5)
 
 
-def test_one_step_of_the_first_task() -> None:
-    made, feed = learner(), stream()
-    made.observe(feed.batch(0))
-    twin, counted = copy.deepcopy(made), made.images
-    batch = feed.batch(1)
-    loss = made.observe(batch)
+def test_one_step_of_the_first_task_equals_the_literal_algorithm() -> None:
+    learner, stream = build_ocm(), open_stream(batch_size=5)
+    learner.observe(stream.batch(0))
+    reference, images, batch = copy.deepcopy(learner), learner.images, stream.batch(1)
+    loss = take_step(learner, batch)
     x = sixteenfold(batch.x)
-    f, u = literal_features(twin.network, torch.cat([x, twin.augmentation(x, twin.rng["views"])]))
-    literal = literal_nt(literal_similarity(twin, f, u), labels_of(batch.y, 2), paired=True)
-    logits = twin.network(twin.augmentation(batch.x, twin.rng["views"]))
-    literal = literal + F.cross_entropy(logits, batch.y)
-    compare(made, twin, loss, literal)
-    assert made.images - counted == 32 * 5 + 5
+    views = torch.cat([x, reference.augmentation(x, reference.rng["views"])])
+    f, u = literal_features(reference.network, views)
+    S = literal_similarity(reference, f, u)
+    expected = literal_nt(S, sixteenfold_labels(batch.y, 2), paired=True)
+    logits = reference.network(reference.augmentation(batch.x, reference.rng["views"]))
+    expected = expected + F.cross_entropy(logits, batch.y)
+    compare_step(learner, reference, loss, expected)
+    assert learner.images - images == 32 * 5 + 5
 
 
-def test_one_step_of_a_later_task() -> None:
-    made, feed = learner(), stream()
+def test_one_step_of_a_later_task_equals_the_literal_algorithm() -> None:
+    learner, stream = build_ocm(), open_stream(batch_size=5)
     for step in range(6):
-        made.observe(feed.batch(step))
-    made.boundary(Boundary(task=0, step=6))
-    old = made.seen.tolist()
-    made.observe(feed.batch(6))
-    assert made.snapshot is not None
-    with torch.no_grad():  # so that the network differs from its snapshot, and views matter
-        made.snapshot.network.get_submodule("head").get_parameter("weight").mul_(20)
-    twin, counted = copy.deepcopy(made), made.images
-    assert twin.snapshot is not None
-    assert not twin.snapshot.network.training
-    frozen = copy.deepcopy(twin.snapshot.network.state_dict())
-    batch = feed.batch(7)
-    loss = made.observe(batch)
+        learner.observe(stream.batch(step))
+    learner.boundary(Boundary(task=0, step=6))
+    old_classes = learner.seen.tolist()
+    learner.observe(stream.batch(6))
+    assert learner.snapshot is not None
+    with torch.no_grad():  # the network must differ from its snapshot for the views to matter
+        learner.snapshot.network.get_submodule("head").get_parameter("weight").mul_(20)
+    reference, images, batch = copy.deepcopy(learner), learner.images, stream.batch(7)
+    assert reference.snapshot is not None
+    snapshot = reference.snapshot.network
+    assert not snapshot.training
+    before = copy.deepcopy(snapshot.state_dict())
+    loss = take_step(learner, batch)
 
-    kept = twin.memory.sample(4)
-    stream_x, memory_x = sixteenfold(batch.x), sixteenfold(kept.x)
-    shown = [torch.cat([x, twin.augmentation(x, twin.rng["views"])]) for x in (stream_x, memory_x)]
-    f, u = literal_features(twin.network, torch.cat(shown))
+    stored, views = reference.memory.sample(4), reference.rng["views"]
+    stream_x, memory_x = sixteenfold(batch.x), sixteenfold(stored.x)
+    inputs = [torch.cat([x, reference.augmentation(x, views)]) for x in (stream_x, memory_x)]
+    f, u = literal_features(reference.network, torch.cat(inputs))
     cut = 32 * 5
-    S_stream = literal_similarity(twin, f[:cut], u[:cut])
-    S_memory = literal_similarity(twin, f[cut:], u[cut:])
+    S_stream = literal_similarity(reference, f[:cut], u[:cut])
+    S_memory = literal_similarity(reference, f[cut:], u[cut:])
     with torch.no_grad():
-        _, before = literal_features(twin.snapshot.network, memory_x)
-    view = twin.augmentation(kept.x, twin.rng["views"])
-    logits = twin.network(view)
+        _, old_u = literal_features(snapshot, memory_x)
+    view = reference.augmentation(stored.x, views)
+    logits = reference.network(view)
     with torch.no_grad():
-        taught = twin.snapshot.network(view)
-    literal = (
-        literal_nt(S_memory, labels_of(kept.y, 2), paired=False)
-        + literal_nt(S_stream, labels_of(batch.y, 2), paired=True)
-        + literal_nt(u[cut : cut + 64] @ before.T, labels_of(kept.y, 1), paired=False)
-        + F.cross_entropy(logits, kept.y)
-        + ((logits[:, old] - taught[:, old]) ** 2).mean()
+        old_logits = snapshot(view)
+    expected = (
+        literal_nt(S_memory, sixteenfold_labels(stored.y, 2), paired=False)
+        + literal_nt(S_stream, sixteenfold_labels(batch.y, 2), paired=True)
+        + literal_nt(u[cut : cut + 64] @ old_u.T, sixteenfold_labels(stored.y, 1), paired=False)
+        + F.cross_entropy(logits, stored.y)
+        + ((logits[:, old_classes] - old_logits[:, old_classes]) ** 2).mean()
     )
-    compare(made, twin, loss, literal)
-    assert made.images - counted == 32 * (5 + 4) + 4 + 16 * 4 + 4
-    now = made.snapshot.network.state_dict()
-    assert all(torch.equal(frozen[name], now[name]) for name in frozen), "the snapshot has moved"
-    assert all(p.grad is None for p in made.snapshot.network.parameters())
+    compare_step(learner, reference, loss, expected)
+    assert learner.images - images == 32 * (5 + 4) + 4 + 16 * 4 + 4
+    after = learner.snapshot.network.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before), "the snapshot changed"
+    assert all(p.grad is None for p in learner.snapshot.network.parameters())
 
 
-def test_images_per_step_at_the_released_settings() -> None:
-    made = build_learner(
-        METHODS["ocm"], OCMConfig(), Problem((1, 8, 8), 4, 100, width=1, announced=True)
-    )
-    x = torch.rand(100, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    made.observe(Batch(x[:10], torch.arange(10) % 2))
-    assert made.images == 320 + 10
-    made.memory.update(Batch(x, torch.arange(100) % 2))  # type: ignore[attr-defined]
-    made.boundary(Boundary(task=0, step=1))
-    made.observe(Batch(x[:10], torch.arange(10) % 4))
-    assert made.images == 330 + (2368 + 64) + (1024 + 64)
+def test_images_per_step_with_default_settings() -> None:
+    learner = build(OCM, classes=4, memory=100, problem={"width": 1, "announced": True})
+    x = random_images(100)
+    assert count_images(learner, Batch(x[:10], torch.arange(10) % 2)) == 320 + 10
+    learner.memory.update(Batch(x, torch.arange(100) % 2))
+    learner.boundary(Boundary(task=0, step=1))
+    images = count_images(learner, Batch(x[:10], torch.arange(10) % 4))
+    assert images == (2368 + 64) + (1024 + 64)
 
 
-def test_the_released_settings_are_the_defaults() -> None:
+def test_default_settings_are_those_of_the_released_code() -> None:
     config = OCMConfig()
     assert (config.optimizer, config.lr, config.weight_decay) == ("adam", 1e-3, 1e-4)
     assert (config.augmentation, config.head, config.memory_batch) == ("full", "linear", 64)
     assert (config.projection, config.temperature, config.boundaries) == (128, 0.07, "auto")
-    assert learner().engine.optimizer.param_groups[0]["betas"] == (0.9, 0.99)
+    assert build_ocm().engine.optimizer.param_groups[0]["betas"] == (0.9, 0.99)
 
 
 def test_a_detected_task_ends_before_its_new_class_is_seen() -> None:
-    made = learner(announced=False, detection_lag=2)
-    x = torch.rand(4, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    learner, x = build_ocm(announced=False, detection_lag=2), random_images(4)
     for label in (0, 1, 1):
-        made.observe(Batch(x, torch.full((4,), label)))
-        assert made.snapshot is None
-    before = copy.deepcopy(made.network.state_dict())
-    made.observe(Batch(x, torch.full((4,), 5)))
-    assert made.snapshot is not None
-    assert made.old.tolist() == [0, 1]
-    taken = made.snapshot.network.state_dict()
-    assert all(torch.equal(before[name], taken[name]) for name in before)
-    made.observe(Batch(x, torch.full((4,), 2)))  # absorbed within the lag
-    assert made.old.tolist() == [0, 1], "old classes change with the snapshot and not without"
+        learner.observe(Batch(x, torch.full((4,), label)))
+        assert learner.snapshot is None
+    before = copy.deepcopy(learner.network.state_dict())
+    learner.observe(Batch(x, torch.full((4,), 5)))
+    assert learner.snapshot is not None
+    assert learner.old.tolist() == [0, 1]
+    snapshot = learner.snapshot.network.state_dict()
+    assert all(torch.equal(before[name], snapshot[name]) for name in before)
+    learner.observe(Batch(x, torch.full((4,), 2)))  # within the lag: no new task
+    assert learner.old.tolist() == [0, 1], "old classes change only with the snapshot"
 
 
-def test_the_heads_grow_also_after_the_snapshot_and_go_on_from_a_saved_state() -> None:
-    made, loaded = learner(None), learner(None)
-    x = torch.rand(6, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    made.observe(Batch(x, torch.tensor([0, 1, 0, 1, 0, 1])))
-    made.boundary(Boundary(task=0, step=1))
-    made.observe(Batch(x, torch.tensor([4, 5, 4, 5, 4, 5])))
-    assert made.network.outputs == 6
-    loaded.load_state_dict(made.state_dict())
-    assert loaded.old.tolist() == [0, 1]
-    again = Batch(x, torch.tensor([6, 5, 7, 5, 4, 5]))
-    first, second = made.observe(again), loaded.observe(again)
-    assert first is not None
-    assert second is not None
-    assert torch.equal(first, second)
-    assert math.isfinite(first.item())
+def test_a_learner_widened_after_the_snapshot_resumes_bit_for_bit() -> None:
+    learner, fresh, x = build_ocm(None), build_ocm(None), random_images(6)
+    learner.observe(Batch(x, torch.tensor([0, 1, 0, 1, 0, 1])))
+    learner.boundary(Boundary(task=0, step=1))
+    learner.observe(Batch(x, torch.tensor([4, 5, 4, 5, 4, 5])))
+    assert learner.network.outputs == 6
+    batches = [Batch(x, torch.tensor(labels)) for labels in ([6, 5, 7, 5, 4, 5], [0, 5] * 3)]
+    assert_resumes(learner, fresh, *batches)
+    assert fresh.old.tolist() == [0, 1]
+    assert bool(take_step(learner, batches[0]).isfinite())
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"temperature": 0.0}, r"temperature 0.0 is out of range: give a number in \(0, 1e"),
         ({"projection": 0}, "projection 0 is out of range: give an integer from 1 to 65,536$"),
@@ -201,11 +191,11 @@ def test_the_heads_grow_also_after_the_snapshot_and_go_on_from_a_saved_state() -
         ({"boundaries": "announced"}, "announces none"),
     ],
 )
-def test_bad_numbers_are_refused_in_words(fields: dict[str, Any], said: str) -> None:
-    with pytest.raises(SteradError, match=said):
-        learner(announced=False, **fields)
+def test_invalid_fields_raise(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(SteradError, match=message):
+        build_ocm(announced=False, **fields)
 
 
-def test_vectors_cannot_be_rotated() -> None:
+def test_feature_vectors_raise() -> None:
     with pytest.raises(SteradError, match="rotates images"):
-        build_learner(METHODS["ocm"], OCMConfig(), Problem((8,), 4, 10, encoder="mlp", width=2))
+        build(OCM, problem={"input_shape": (8,), "encoder": "mlp"})

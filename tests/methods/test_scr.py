@@ -1,4 +1,7 @@
-"""The whole step of SCR against a slow, literal transcription of its algorithm."""
+"""SCR: one whole step against a literal transcription of the algorithm.
+
+LUMP is a subclass of SCR: what they share is tested here for both.
+"""
 
 import copy
 from typing import Any
@@ -6,25 +9,27 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
-from sterad.data.synthetic import Synthetic
 from sterad.errors import SteradError
-from sterad.methods import METHODS, Problem, build_learner
+from sterad.methods.lump import LUMP
 from sterad.methods.scr import SCR, SCRConfig
-from sterad.streams import Batch, Clear, Stream
+from sterad.streams import Batch
+from tests.methods.scaffold import (
+    assert_resumes,
+    build,
+    count_images,
+    open_stream,
+    random_images,
+    take_step,
+    train,
+)
 
-
-def learner(memory: int = 30, classes: int | None = 6, **fields: Any) -> SCR:
-    problem = Problem((1, 8, 8), classes, memory=memory, width=2, seed=3)
-    return build_learner(SCR, SCRConfig(**fields), problem)
-
-
-def stream() -> Stream:
-    data = Synthetic(classes=6, per_class=20, test_per_class=4).load()
-    return Clear(tasks=2, batch_size=10).open(data, seed=0)
+SCR_AND_LUMP = pytest.mark.parametrize("method", [SCR, LUMP])
 
 
 def literal_loss(z: Tensor, labels: list[int]) -> Tensor:
+    """Return the supervised contrastive loss, pair by pair."""
     losses = []
     for i in range(len(z)):
         total = sum(((z[i] @ z[a]) / 0.07).exp() for a in range(len(z)) if a != i)
@@ -35,60 +40,94 @@ def literal_loss(z: Tensor, labels: list[int]) -> Tensor:
 
 
 @pytest.mark.parametrize("views", [1, 2])
-def test_one_step_is_the_algorithm_of_the_paper(views: int) -> None:
-    feed, made = stream(), learner(views=views, memory_batch=4)
-    assert made.observe(feed.batch(0)) is None, "nothing is learned while the memory is empty"
-    twin = copy.deepcopy(made)
-    loss = made.observe(feed.batch(1))
+def test_one_step_equals_the_literal_algorithm(views: int) -> None:
+    stream, learner = open_stream(per_class=20), build(SCR, views=views, memory_batch=4)
+    assert learner.observe(stream.batch(0)) is None, "no step while the memory is empty"
+    reference = copy.deepcopy(learner)
+    loss = take_step(learner, stream.batch(1))
 
-    kept, new = twin.memory.sample(4), feed.batch(1)
-    x, y = torch.cat([kept.x, new.x]), torch.cat([kept.y, new.y]).tolist()
-    shown = [twin.augmentation(x, twin.rng["views"]) for _ in range(views)] + [x]
-    projections = [twin.network.head(twin.network.encoder(view)) for view in shown]
+    stored, new = reference.memory.sample(4), stream.batch(1)
+    x, y = torch.cat([stored.x, new.x]), torch.cat([stored.y, new.y]).tolist()
+    inputs = [reference.augmentation(x, reference.rng["views"]) for _ in range(views)] + [x]
+    projections = [reference.network.head(reference.network.encoder(view)) for view in inputs]
     z = torch.cat([p / p.norm(dim=1, keepdim=True) for p in projections])
     assert z.shape == ((views + 1) * 14, 128)
     expected = literal_loss(z, y * (views + 1))
     expected.backward()
-    assert loss is not None
     assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
-    for ours, theirs in zip(made.network.parameters(), twin.network.parameters(), strict=True):
-        assert theirs.grad is not None
-        stepped = theirs - 0.01 * (theirs.grad + 1e-4 * theirs)  # the first step has no momentum
-        assert torch.allclose(ours, stepped, atol=1e-5)
-    for mine, statistic in zip(made.network.buffers(), twin.network.buffers(), strict=True):
-        assert torch.allclose(mine.float(), statistic.float(), atol=1e-5)
-    twin.memory.update(new)
-    assert made.memory.state_dict()["seen"] == twin.memory.state_dict()["seen"] == 20
+    pairs = zip(learner.network.parameters(), reference.network.parameters(), strict=True)
+    for parameter, start in pairs:
+        assert start.grad is not None
+        stepped = start - 0.01 * (start.grad + 1e-4 * start)  # the first step has no momentum
+        assert torch.allclose(parameter, stepped, atol=1e-5)
+    for buffer, wanted in zip(learner.network.buffers(), reference.network.buffers(), strict=True):
+        assert torch.allclose(buffer.float(), wanted.float(), atol=1e-5)
+    reference.memory.update(new)
+    assert learner.memory.state_dict()["seen"] == reference.memory.state_dict()["seen"] == 20
 
 
-def test_a_step_shows_two_views_of_64_and_10_images() -> None:
-    feed, made = stream(), learner(memory=100)
-    for step in range(7):
-        made.observe(feed.batch(step))
-    before = made.images
-    made.observe(feed.batch(7))
-    assert made.images - before == 2 * (64 + 10)
+def test_images_per_step() -> None:
+    stream, learner = open_stream(per_class=20), build(SCR, memory=100)
+    train(learner, stream, 7)
+    assert count_images(learner, stream.batch(7)) == 2 * (64 + 10)
 
 
-def test_released_settings_are_the_defaults() -> None:
-    config = METHODS["scr"].Config()
+def test_default_settings_are_those_of_the_released_code() -> None:
+    config = SCRConfig()
     assert (config.optimizer, config.lr, config.momentum) == ("sgd", 0.01, 0.9)
     assert (config.weight_decay, config.augmentation, config.views) == (1e-4, "full", 1)
     assert (config.temperature, config.projection, config.head) == (0.07, 128, "mlp")
     assert (config.classifier, config.memory_batch) == ("nearest-mean", 64)
 
 
-def test_a_single_view_of_singleton_classes_is_no_nan() -> None:
-    made, x = learner(views=0), torch.rand(3, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    made.observe(Batch(x[:1], torch.tensor([0])))
-    loss = made.observe(Batch(x[1:], torch.tensor([1, 2])))
-    assert loss is not None
+def test_the_loss_of_single_images_per_class_is_zero() -> None:
+    learner, x = build(SCR, views=0), random_images(3)
+    learner.observe(Batch(x[:1], torch.tensor([0])))
+    loss = take_step(learner, Batch(x[1:], torch.tensor([1, 2])))
     assert loss.item() == 0
-    assert all(bool(p.isfinite().all()) for p in made.network.parameters())
+    assert all(bool(p.isfinite().all()) for p in learner.network.parameters())
+
+
+@SCR_AND_LUMP
+def test_labels_beyond_the_projection_do_not_widen_it(method: type[SCR]) -> None:
+    learner, fresh = (build(method, classes=None, projection=4) for _ in range(2))
+    for labels in ([0, 1, 2], [7, 900, 7], [0, 900, 1]):
+        learner.observe(Batch(random_images(3), torch.tensor(labels)))
+    assert learner.network.outputs == 4
+    learner.consolidate()
+    assert learner.scores(random_images(2))[1].tolist() == [0, 1, 2, 7, 900]
+    batch = Batch(random_images(3, seed=1), torch.tensor([1001, 7, 0]))
+    assert_resumes(learner, fresh, batch)
+
+
+@SCR_AND_LUMP
+def test_immediate_scores_fit_the_class_means_to_the_current_memory(method: type[SCR]) -> None:
+    learner, x = build(method, classes=None), random_images(6)
+    for seed in range(3):
+        learner.observe(Batch(random_images(6, seed), torch.tensor([0, 1, 2, 0, 1, 2])))
+    scores, labels = learner.immediate_scores(x)
+    learner.consolidate()
+    expected, columns = learner.scores(x)
+    assert torch.equal(scores, expected)
+    assert labels.tolist() == columns.tolist() == [0, 1, 2]
+
+
+@SCR_AND_LUMP
+def test_the_distance_to_the_teacher_is_one_minus_the_cosine(method: type[SCR]) -> None:
+    learner = build(method, classes=None, teacher="ema", teacher_weight=2.0)
+    target, output = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0))
+    pairs = zip(normalize(target), normalize(output), strict=True)
+    expected = sum(1 - float(a @ b) for a, b in pairs) / 5
+    assert learner.distillation_loss(target, output).item() == pytest.approx(expected, abs=1e-6)
+    assert learner.distillation_loss(target, 3 * target).item() == pytest.approx(0, abs=1e-6)
+    for seed in range(3):
+        loss = learner.observe(Batch(random_images(6, seed), torch.tensor([0, 1, 2, 0, 1, 2])))
+    assert loss is not None
+    assert bool(loss.isfinite())
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"temperature": 0.0}, r"temperature 0.0 is out of range: give a number in \(0, 1e"),
         ({"projection": 0}, "projection 0 is out of range: give an integer from 1 to 65,536$"),
@@ -97,6 +136,6 @@ def test_a_single_view_of_singleton_classes_is_no_nan() -> None:
         ({"augmentation": "ful"}, "did you mean 'full'"),
     ],
 )
-def test_bad_values_are_refused_in_words(fields: dict[str, Any], said: str) -> None:
-    with pytest.raises(SteradError, match=said):
-        learner(**fields)
+def test_invalid_fields_raise(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(SteradError, match=message):
+        build(SCR, **fields)

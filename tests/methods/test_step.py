@@ -1,8 +1,8 @@
-"""The work of one step of each method, counted and not timed, so that the test cannot flake.
+"""The work of one step of each method, counted instead of timed, so that the test is stable.
 
-The committed table has the operations of a step, their multiplications and the bytes that they
-write. After an intended change, write it again with `python tests/methods/test_step.py` and read
-the difference.
+step.json has the operations of a step, their multiplications and the bytes that they allocate.
+After an intended change, write it again with `python tests/methods/test_step.py` and review the
+difference.
 """
 
 import json
@@ -25,23 +25,23 @@ TABLE = Path(__file__).with_name("step.json")
 SYNCHRONIZING = ("_local_scalar_dense", "item", "is_nonzero", "equal")
 """Operations that copy a number from the device to the host."""
 TOLERANCES = {"operations": 1.05, "multiplications": 1.0, "bytes": 1.02}
-"""Factors above the table, which is of torch 2.13: 2.6 decomposes some operations differently."""
+"""Allowed factors above the table, which is from torch 2.13: 2.6 decomposes some operations."""
 
 
-def subject(name: str, device: str = "cpu") -> Learner:
-    """Return a method with a memory that is full."""
-    kind = METHODS[name]
+def build_with_full_memory(name: str, device: str = "cpu") -> Learner:
+    """Return a learner in its second task, with a full memory."""
+    cls = METHODS[name]
     problem = Problem(
         (3, 16, 16), 10, memory=150, flip=True, width=8, announced=True, execution=Execution(device)
     )
-    learner = build_learner(kind, kind.Config(), problem)
-    learner.observe(batch(150))
+    learner = build_learner(cls, cls.Config(), problem)
+    learner.observe(make_batch(150))
     learner.boundary(Boundary(task=0, step=1))
-    learner.observe(batch())  # some learn only once there is a memory, and build parts then
+    learner.observe(make_batch())  # the first step with a memory allocates more
     return learner
 
 
-def batch(images: int = 10) -> Batch:
+def make_batch(images: int = 10) -> Batch:
     rng = torch.Generator().manual_seed(images)
     x = torch.randint(0, 256, (images, 3, 16, 16), generator=rng) / 255
     return Batch(x, torch.arange(images) % 10)
@@ -54,7 +54,7 @@ class OperationCounter(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.operations = Counter[str]()
         self.bytes = 0
-        self.moves: list[bool] = []
+        self.copies: list[bool] = []
         """Whether each copy to another device is asynchronous."""
 
     def __torch_dispatch__(
@@ -62,32 +62,32 @@ class OperationCounter(TorchDispatchMode):
     ) -> Any:
         out = func(*args, **(kwargs or {}))
         if func.overloadpacket.__name__ == "_to_copy" and args[0].device != out.device:
-            self.moves.append((kwargs or {}).get("non_blocking", False))
+            self.copies.append((kwargs or {}).get("non_blocking", False))
         self.operations[func.overloadpacket.__name__] += 1
-        given = {storage.data_ptr() for storage in _storages((args, kwargs))}
-        made = {one.data_ptr(): one.nbytes() for one in _storages(out)}
-        self.bytes += sum(size for place, size in made.items() if place not in given)
+        inputs = {storage.data_ptr() for storage in _storages((args, kwargs))}
+        outputs = {storage.data_ptr(): storage.nbytes() for storage in _storages(out)}
+        self.bytes += sum(size for pointer, size in outputs.items() if pointer not in inputs)
         return out
 
 
 def _storages(values: Any) -> list[torch.UntypedStorage]:
     leaves = tree_leaves(values)
-    return [one.untyped_storage() for one in leaves if isinstance(one, torch.Tensor)]
+    return [leaf.untyped_storage() for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
-def step(name: str) -> tuple[OperationCounter, int]:
-    """Return the counts of one step and its multiplications."""
+def count_step(name: str) -> tuple[OperationCounter, int]:
+    """Return the operations of one step and its number of multiplications."""
     torch.set_num_threads(1)
-    learner, counter = subject(name), OperationCounter()
+    learner, counter = build_with_full_memory(name), OperationCounter()
     multiplications = FlopCounterMode(display=False)
     with multiplications, counter:
-        learner.observe(batch())
+        learner.observe(make_batch())
     return counter, multiplications.get_total_flops() // 2
 
 
-def row(name: str) -> dict[str, int]:
-    """Return a row of the table."""
-    counter, multiplications = step(name)
+def table_row(name: str) -> dict[str, int]:
+    """Return the row of a method in step.json."""
+    counter, multiplications = count_step(name)
     return {
         "operations": sum(counter.operations.values()),
         "multiplications": multiplications,
@@ -96,22 +96,22 @@ def row(name: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("name", list(METHODS))
-def test_a_step_does_no_more_work_than_the_table_says(name: str) -> None:
-    measured, limit = row(name), json.loads(TABLE.read_text())[name]
+def test_a_step_takes_no_more_work_than_the_table(name: str) -> None:
+    measured, limit = table_row(name), json.loads(TABLE.read_text())[name]
     for quantity, tolerance in TOLERANCES.items():
         assert measured[quantity] <= tolerance * limit[quantity], quantity
 
 
 @pytest.mark.parametrize("name", list(METHODS))
 def test_a_step_does_not_synchronize_with_the_device(name: str) -> None:
-    counter, _ = step(name)
-    assert not [one for one in SYNCHRONIZING if counter.operations[one]]
-    # The meta device has no numbers: a synchronization raises.
-    learner = subject(name, device="meta")
-    with OperationCounter() as moved:
-        learner.observe(batch())
-    assert not any(moved.moves), "only copies from pinned memory to CUDA may be asynchronous"
-    assert moved.moves or issubclass(METHODS[name], FromScratch)
+    counter, _ = count_step(name)
+    assert not [name for name in SYNCHRONIZING if counter.operations[name]]
+    # Tensors on the meta device have no values: a synchronization raises.
+    learner = build_with_full_memory(name, device="meta")
+    with OperationCounter() as counter:
+        learner.observe(make_batch())
+    assert not any(counter.copies), "only copies from pinned memory to CUDA may be asynchronous"
+    assert counter.copies or issubclass(METHODS[name], FromScratch)
 
 
 def test_methods_that_train_from_scratch_take_no_step() -> None:
@@ -121,4 +121,4 @@ def test_methods_that_train_from_scratch_take_no_step() -> None:
 
 
 if __name__ == "__main__":
-    TABLE.write_text(json.dumps({name: row(name) for name in METHODS}, indent=1) + "\n")
+    TABLE.write_text(json.dumps({name: table_row(name) for name in METHODS}, indent=1) + "\n")

@@ -1,3 +1,5 @@
+"""check_law finds laws that break the contract and names the rule that they break."""
+
 import pytest
 import torch
 from torch import Tensor
@@ -6,7 +8,7 @@ from sterad.sphere import SphericalCauchy, VonMisesFisher
 from sterad.testing import check_law
 
 
-def test_a_good_law_passes() -> None:
+def test_valid_laws_pass() -> None:
     check_law(SphericalCauchy, (3,), (0.0, 2.0), draws=2000)
     check_law("projected-student-t", (3,), (1.0,), draws=2000, df=4.0)
 
@@ -17,7 +19,7 @@ class Unnormalized(VonMisesFisher):
         return concentration * cosine
 
 
-class Backwards(VonMisesFisher):
+class FallingDensity(VonMisesFisher):
     @staticmethod
     def log_kernel_at(cosine: Tensor, concentration: Tensor, dimension: int) -> Tensor:
         return VonMisesFisher.log_kernel_at(-cosine, concentration, dimension)
@@ -36,14 +38,14 @@ class WrongVariance(VonMisesFisher):
 
 
 @pytest.mark.parametrize(
-    ("law", "words"),
+    ("law", "message"),
     [
         (Unnormalized, "has mass"),
-        (Backwards, "does not rise with the cosine"),
+        (FallingDensity, "does not rise with the cosine"),
         (WrongDraws, "do not follow the density"),
         (WrongVariance, "must be positive and fall"),
     ],
 )
-def test_a_bad_law_is_told_what_it_breaks(law: type[VonMisesFisher], words: str) -> None:
-    with pytest.raises(AssertionError, match=words):
+def test_an_invalid_law_raises_and_names_the_rule(law: type[VonMisesFisher], message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
         check_law(law, (3,), (2.0,), draws=2000)

@@ -21,8 +21,8 @@ class SmallConfig(ReplayConfig):
     memory_batch: int = 4
 
 
-class Good(Replay):
-    """Plain replay, which keeps the contract; each of the others breaks one rule."""
+class Valid(Replay):
+    """Plain replay, which passes; each of the other methods breaks one rule."""
 
     Config = SmallConfig
 
@@ -32,25 +32,25 @@ class Good(Replay):
         return F.cross_entropy(logits, both.y.to(logits.device))
 
 
-class ChangesImages(Good):
+class ChangesImages(Valid):
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         batch.x.mul_(0.5)
         return super().loss(retrieved, batch)
 
 
-class ChangesLabels(Good):
+class ChangesLabels(Valid):
     def remember(self, batch: Batch) -> None:
         super().remember(batch)
         batch.y.zero_()
 
 
-class LearnsFromNewClassesOnly(Good):
+class LearnsFromNewClassesOnly(Valid):
     def observe(self, batch: Batch) -> Tensor | None:
         new = set(batch.y.tolist()) - set(self.seen.tolist())
         return super().observe(batch) if new else None
 
 
-class SkipsTheLast(Good):
+class SkipsLastImage(Valid):
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         return super().loss(retrieved, Batch(batch.x[:-1], batch.y[:-1]))
 
@@ -58,13 +58,13 @@ class SkipsTheLast(Good):
         super().remember(Batch(batch.x[:-1], batch.y[:-1]))
 
 
-class StoresTwice(Good):
+class StoresTwice(Valid):
     def remember(self, batch: Batch) -> None:
         super().remember(batch)
         super().remember(batch)
 
 
-class ForgetsState(Good):
+class ForgetsState(Valid):
     """Divides the loss by a count that is not in its state."""
 
     calls = 0
@@ -74,7 +74,7 @@ class ForgetsState(Good):
         return super().loss(retrieved, batch) / self.calls
 
 
-class ForgetsWhatOnlyScoresNeed(Good):
+class ForgetsStateOfScores(Valid):
     """Scales its scores by a sum that is not in its state."""
 
     total = 0.0
@@ -87,60 +87,60 @@ class ForgetsWhatOnlyScoresNeed(Good):
         return super().class_scores(outputs) * (1 + self.total)
 
 
-class UsesTheGlobalGenerator(Good):
+class UsesGlobalGenerator(Valid):
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         return super().loss(retrieved, batch) * (1 + 0.1 * torch.rand(()))
 
 
-class Overfills(Good):
+class Overfills(Valid):
     @classmethod
     def default_parts(cls, config: Any, problem: Problem) -> Parts:
         return super().default_parts(config, replace(problem, memory=2 * problem.memory))
 
 
-class PredictsUnseen(Good):
+class PredictsUnseen(Valid):
     def immediate_scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
         with self.engine.evaluation():
             return self.network(self.engine.to_device(x)), torch.arange(self.network.outputs)
 
 
-class PredictsOneForAll(Good):
+class PredictsOneLabel(Valid):
     def predict(self, x: Tensor) -> Tensor:
         return super().predict(x)[:1]
 
 
-class LearnsInConsolidate(Good):
+class LearnsInConsolidate(Valid):
     def consolidate(self) -> None:
         super().consolidate()
         with torch.no_grad():
             next(self.network.parameters()).mul_(0.9)
 
 
-class IgnoresItsSeed(Good):
+class IgnoresSeed(Valid):
     def __init__(self, config: ReplayConfig, problem: Problem, parts: Parts) -> None:
-        same = replace(problem, seed=0)
-        super().__init__(config, same, self.default_parts(config, same))
+        fixed = replace(problem, seed=0)
+        super().__init__(config, fixed, self.default_parts(config, fixed))
 
 
-class IsNeverTheSame(Good):
-    numbers = itertools.count()
+class IsNotReproducible(Valid):
+    seeds = itertools.count()
 
     def __init__(self, config: ReplayConfig, problem: Problem, parts: Parts) -> None:
-        super().__init__(config, replace(problem, seed=next(self.numbers)), parts)
+        super().__init__(config, replace(problem, seed=next(self.seeds)), parts)
 
 
-class Diverges(Good):
+class Diverges(Valid):
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         return super().loss(retrieved, batch) / 0
 
 
-class CountsWrongly(Good):
+class MiscountsSeenClasses(Valid):
     def admit(self, batch: Batch) -> None:
         super().admit(batch)
         self.seen = torch.arange(4)
 
 
-class StaysOnTheCPU(Good):
+class StaysOnCPU(Valid):
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         weights = torch.ones(4)
         return (
@@ -149,9 +149,9 @@ class StaysOnTheCPU(Good):
         )
 
 
-def test_a_good_method_passes_by_class_and_config() -> None:
-    check_method(Good)
-    check_method(Good, SmallConfig(classifier="nearest-mean", head="none"))
+def test_a_valid_method_passes_with_any_config() -> None:
+    check_method(Valid)
+    check_method(Valid, SmallConfig(classifier="nearest-mean", head="none"))
 
 
 @pytest.mark.parametrize(
@@ -160,23 +160,23 @@ def test_a_good_method_passes_by_class_and_config() -> None:
         (ChangesImages, "observe changed the images of its batch"),
         (ChangesLabels, "observe changed the labels of its batch"),
         (LearnsFromNewClassesOnly, "image 0 of batch 1 was neither learned from nor stored"),
-        (SkipsTheLast, "image 4 of batch 0 was neither learned from nor stored"),
+        (SkipsLastImage, "image 4 of batch 0 was neither learned from nor stored"),
         (StoresTwice, "the memory holds an image more than once"),
         (ForgetsState, "some state is missing from it"),
-        (ForgetsWhatOnlyScoresNeed, "some state is missing from it"),
-        (UsesTheGlobalGenerator, "the global generator was used"),
+        (ForgetsStateOfScores, "some state is missing from it"),
+        (UsesGlobalGenerator, "the global generator was used"),
         (Overfills, "the memory holds 14 images, more than 12"),
         (PredictsUnseen, "predict returned a class that was never seen"),
-        (PredictsOneForAll, "predict must return one label per image"),
+        (PredictsOneLabel, "predict must return one label per image"),
         (LearnsInConsolidate, "consolidate, predict or immediate_scores changed what is learned"),
-        (IgnoresItsSeed, "another seed gave the same result"),
-        (IsNeverTheSame, "the result differs|the same seed gave another result"),
+        (IgnoresSeed, "another seed gave the same result"),
+        (IsNotReproducible, "the result differs|the same seed gave another result"),
         (Diverges, "the loss is (inf|nan) at step 0"),
-        (StaysOnTheCPU, "on another device: mul mixes tensors .* use self.engine.to_device"),
-        (CountsWrongly, "`seen` differs from the labels observed"),
+        (StaysOnCPU, "on another device: mul mixes tensors .* use self.engine.to_device"),
+        (MiscountsSeenClasses, "`seen` differs from the labels observed"),
     ],
 )
-def test_a_bad_method_raises_and_names_the_rule(method: type[Learner], message: str) -> None:
+def test_an_invalid_method_raises_and_names_the_rule(method: type[Learner], message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_method(method)
 
@@ -202,6 +202,6 @@ def test_an_unknown_name_raises() -> None:
         (None, 0, False),
     ],
 )
-def test_states_are_compared_to_the_bit(first: Any, second: Any, equal: bool) -> None:
+def test_same_compares_states_bit_for_bit(first: Any, second: Any, equal: bool) -> None:
     assert same(first, second) is equal
     assert same(first, first)

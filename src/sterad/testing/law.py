@@ -1,4 +1,4 @@
-"""check_law: the contract of a law on the sphere, which anyone can run on their own."""
+"""check_law: the contract of a law on the sphere, to run on your own ones too."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ def check_law(
     draws: int = 20_000,
     **shape: float,
 ) -> None:
-    """Walk a law through its whole contract; an AssertionError says in words what it breaks.
+    """Run all checks of the contract; an AssertionError names the one that fails.
 
     law: a registered name or the class itself; shape: its further parameters, such as df.
 

@@ -53,6 +53,11 @@ class Replay(Learner):
                 f"the classifier {config.classifier!r} is fitted to the memory, which keeps "
                 f"nothing here: use {self.head_classifier!r}, or a memory"
             )
+        if not (self.trains_without_memory or parts.memory.capacity):
+            raise SteradError(
+                f"{type(self).__name__} takes no step without a memory, and this one stores "
+                "nothing: use memory_policy=reservoir, for example"
+            )
         self.parts, self.memory, self.augmentation = parts, parts.memory, parts.augmentation
         self.rng = {name: generator(problem.seed, name) for name in ("network", "views")}
         self.engine = parts.engine(self.make_network(), problem.execution, parts.optimizer)

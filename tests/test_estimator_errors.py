@@ -1,4 +1,4 @@
-"""Bad input meets a sentence with the value and the remedy, and the classifier works on."""
+"""OnlineClassifier: invalid input raises an error and leaves the classifier unchanged."""
 
 import os
 from pathlib import Path
@@ -10,43 +10,27 @@ import pytest
 import torch
 
 from sterad import OnlineClassifier
-from sterad.data.synthetic import Synthetic
 from sterad.errors import SteradError
 from sterad.experiments.checkpoint import save_checkpoint
+from tests.estimator_scaffold import X, Y, fitted, have_equal_probabilities, make_small
 
-SMALL: dict[str, Any] = {"views": 1, "projection": 16, "memory_batch": 8}
-DATA = Synthetic(classes=3, per_class=8, test_per_class=4, noise=0.1).load()
-X, Y = DATA.train_images[:, 0], DATA.train_labels
 Array = npt.NDArray[Any]
 
 
-def small(method: str = "agd-fd", **choices: Any) -> OnlineClassifier:
-    fields = choices.pop("fields", SMALL if method != "finetune" else {})
-    return OnlineClassifier(method, **({"memory": 20, "width": 2, "fields": fields} | choices))
-
-
-def fitted(method: str = "agd-fd", **choices: Any) -> OnlineClassifier:
-    return small(method, **choices).partial_fit(X, Y)
-
-
-def equal(first: OnlineClassifier, second: OnlineClassifier) -> bool:
-    return np.array_equal(first.predict_proba(X), second.predict_proba(X))
-
-
-def without(value: float) -> Array:
+def images_with(value: float) -> Array:
     x = X / 255
     x[5, 2, 2] = value
     return x
 
 
-BAD: dict[str, tuple[Any, Any, str]] = {
+INVALID: dict[str, tuple[Any, Any, str]] = {
     "NaN": (
-        without(np.nan),
+        images_with(np.nan),
         Y,
         "contain nan at index 5 and must be finite: replace the value, or remove",
     ),
-    "infinite": (without(np.inf), Y, "contain inf at index 5 and must be finite"),
-    "negative": (without(-0.25), Y, "contain -0.25 at index 5"),
+    "infinite": (images_with(np.inf), Y, "contain inf at index 5 and must be finite"),
+    "negative": (images_with(-0.25), Y, "contain -0.25 at index 5"),
     "not scaled": (X.astype(np.float32), Y, r"must be in \[0, 1\]: divide by 255"),
     "integers": (X.astype(np.int64), Y, "of type int64: give uint8 from 0 to 255, or floats"),
     "words": ("images", Y, "give uint8"),
@@ -59,8 +43,8 @@ BAD: dict[str, tuple[Any, Any, str]] = {
     "empty": (X[:0], Y[:0], "the batch is empty: give at least one image"),
     "too few labels": (X, Y[:5], "24 images and 5 labels: give one label per image"),
     "too many labels": (X[:5], Y, "5 images and 24 labels"),
-    "other kind": (X, Y.astype(str), "label '0' is a str and earlier labels are int, like 0"),
-    "mixed kinds": (X[:2], [1, "two"], "label 1 is a int among strings: use one type"),
+    "other type": (X, Y.astype(str), "label '0' is a str and earlier labels are int, like 0"),
+    "mixed types": (X[:2], [1, "two"], "label 1 is a int among strings: use one type"),
     "float labels": (X, Y / 2, "labels are of type float64: give integers or strings"),
     "torch float labels": (X, torch.from_numpy(Y / 2), "labels are of type float64"),
     "no label": (X[:2], [None, None], "labels are of type object"),
@@ -73,47 +57,49 @@ BAD: dict[str, tuple[Any, Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_told_and_leaves_no_trace(name: str) -> None:
-    x, y, told = BAD[name]
-    feed, twin = fitted(), fitted()
-    for call in (feed.partial_fit, feed.score):
-        with pytest.raises(SteradError, match=told):
+@pytest.mark.parametrize("name", INVALID)
+def test_invalid_training_data_raise_and_change_nothing(name: str) -> None:
+    x, y, message = INVALID[name]
+    classifier, other = fitted(), fitted()
+    for call in (classifier.partial_fit, classifier.score):
+        with pytest.raises(SteradError, match=message):
             call(x, y)
-    assert feed.classes_.tolist() == [0, 1, 2]
-    assert equal(feed, twin)
-    assert equal(feed.partial_fit(X[:5], [8] * 5), twin.partial_fit(X[:5], [8] * 5))
+    assert classifier.classes_.tolist() == [0, 1, 2]
+    assert have_equal_probabilities(classifier, other)
+    assert have_equal_probabilities(
+        classifier.partial_fit(X[:5], [8] * 5), other.partial_fit(X[:5], [8] * 5)
+    )
 
 
 @pytest.mark.parametrize("name", ["NaN", "not scaled", "larger", "in color", "features"])
-def test_bad_questions_are_told(name: str) -> None:
-    x, _, told = BAD[name]
-    feed, twin = fitted(), fitted()
-    for call in (feed.predict, feed.predict_proba):
-        with pytest.raises(SteradError, match=told):
+def test_invalid_inputs_of_predict_raise(name: str) -> None:
+    x, _, message = INVALID[name]
+    classifier, other = fitted(), fitted()
+    for call in (classifier.predict, classifier.predict_proba):
+        with pytest.raises(SteradError, match=message):
             call(x)
-    assert equal(feed, twin)
+    assert have_equal_probabilities(classifier, other)
 
 
 @pytest.mark.parametrize("method", ["agd-fd", "finetune"])
 @pytest.mark.parametrize("y", [Y / 2, Y[:5]])
-def test_a_bad_beginning_leaves_everything_open(method: str, y: Any) -> None:
-    feed = small(method)
+def test_an_invalid_first_batch_fixes_no_shape_and_no_labels(method: str, y: Any) -> None:
+    classifier = make_small(method)
     with pytest.raises(SteradError):
-        feed.partial_fit(np.zeros((24, 16, 16)), y)
+        classifier.partial_fit(np.zeros((24, 16, 16)), y)
     with pytest.raises(SteradError, match="nothing has been learned yet: call partial_fit first"):
-        feed.predict(X)
-    assert feed.classes_.tolist() == []
-    assert equal(feed.partial_fit(X, Y), fitted(method))
+        classifier.predict(X)
+    assert classifier.classes_.tolist() == []
+    assert have_equal_probabilities(classifier.partial_fit(X, Y), fitted(method))
 
 
-def test_questions_before_the_first_lesson(tmp_path: Path) -> None:
-    feed = small()
+def test_predicting_and_saving_before_partial_fit_raise(tmp_path: Path) -> None:
+    classifier = make_small()
     calls: list[Any] = [
-        lambda: feed.predict(X),
-        lambda: feed.predict_proba(X),
-        lambda: feed.score(X, Y),
-        lambda: feed.save(tmp_path / "feed.sterad"),
+        lambda: classifier.predict(X),
+        lambda: classifier.predict_proba(X),
+        lambda: classifier.score(X, Y),
+        lambda: classifier.save(tmp_path / "feed.sterad"),
     ]
     for call in calls:
         with pytest.raises(SteradError, match="nothing has been learned yet: call partial_fit"):
@@ -122,7 +108,7 @@ def test_questions_before_the_first_lesson(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("choices", "told"),
+    ("arguments", "message"),
     [
         ({"method": "agdfd"}, "unknown method 'agdfd': did you mean 'agd-fd'"),
         ({"encoder": "resnet19"}, "unknown encoder 'resnet19': did you mean 'resnet18'"),
@@ -145,24 +131,28 @@ def test_questions_before_the_first_lesson(tmp_path: Path) -> None:
         ({"device": "warp"}, "device 'warp' is not available here .*: use cpu"),
     ],
 )
-def test_choices_that_cannot_be(choices: dict[str, Any], told: str) -> None:
-    with pytest.raises(SteradError, match=told):
-        fitted(**choices)
+def test_invalid_arguments_raise(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(SteradError, match=message):
+        fitted(**arguments)
 
 
-def test_images_that_no_encoder_takes() -> None:
+def test_images_that_the_encoder_cannot_use_raise() -> None:
     with pytest.raises(SteradError, match="8 × 9 pixels are not square: crop or pad"):
-        small().partial_fit(np.zeros((24, 8, 9)), Y)
+        make_small().partial_fit(np.zeros((24, 8, 9)), Y)
     with pytest.raises(SteradError, match=r"5 × 5 pixels are too small .* use the mlp encoder"):
-        small().partial_fit(X[:, :5, :5], Y)
-    assert small(encoder="mlp").partial_fit(X[:, :5, :5], Y).predict(X[:, :5, :5]).shape == (24,)
+        make_small().partial_fit(X[:, :5, :5], Y)
+    assert make_small(encoder="mlp").partial_fit(X[:, :5, :5], Y).predict(X[:, :5, :5]).shape == (
+        24,
+    )
 
 
 def test_finetune_needs_no_memory() -> None:
     assert fitted("finetune", memory=0).predict(X).shape == (24,)
 
 
-class Evil:
+class Malicious:
+    """An object that creates a folder when it is unpickled."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
@@ -170,18 +160,18 @@ class Evil:
         return os.mkdir, (str(self.folder),)
 
 
-def test_files_that_are_not_what_save_wrote(tmp_path: Path) -> None:
-    file, feed = tmp_path / "feed.sterad", fitted()
+def test_files_that_save_did_not_write_are_refused(tmp_path: Path) -> None:
+    file, classifier = tmp_path / "feed.sterad", fitted()
     with pytest.raises(
         SteradError, match=r"there is no file .*: give the path that save\(\) wrote"
     ):
         OnlineClassifier.load(file)
     with pytest.raises(SteradError, match="there is no file"):
         OnlineClassifier.load(tmp_path)
-    feed.save(file)
+    classifier.save(file)
     content = file.read_bytes()
-    for wrong in (b"", content[:100], content[:-100], b"hello", content[: len(content) // 2]):
-        file.write_bytes(wrong)
+    for damaged in (b"", content[:100], content[:-100], b"hello", content[: len(content) // 2]):
+        file.write_bytes(damaged)
         with pytest.raises(SteradError, match=r"feed.sterad' (is damaged|holds more than plain)"):
             OnlineClassifier.load(file)
     torch.save({"weights": torch.zeros(3)}, file)
@@ -195,16 +185,16 @@ def test_files_that_are_not_what_save_wrote(tmp_path: Path) -> None:
         SteradError, match=r"does not fit this version .*: load it with the version"
     ):
         OnlineClassifier.load(file)
-    torch.save(Evil(tmp_path / "made-by-evil"), file)
+    torch.save(Malicious(tmp_path / "created-by-pickle"), file)
     with pytest.raises(SteradError, match="reading it could run code, so it is refused"):
         OnlineClassifier.load(file)
-    assert not (tmp_path / "made-by-evil").exists()
-    feed.save(file)
-    assert equal(OnlineClassifier.load(file), feed)
+    assert not (tmp_path / "created-by-pickle").exists()
+    classifier.save(file)
+    assert have_equal_probabilities(OnlineClassifier.load(file), classifier)
 
 
-def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
-    feed = fitted()
+def test_saving_to_a_missing_folder_raises(tmp_path: Path) -> None:
+    classifier = fitted()
     with pytest.raises(SteradError, match=r"cannot write .*: No such file or directory"):
-        feed.save(tmp_path / "no" / "feed.sterad")
-    assert equal(feed, fitted())
+        classifier.save(tmp_path / "no" / "feed.sterad")
+    assert have_equal_probabilities(classifier, fitted())
