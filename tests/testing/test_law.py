@@ -1,10 +1,14 @@
 """check_law finds laws that break the contract and names the rule that they break."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
 
-from sterad.sphere import SphericalCauchy, VonMisesFisher
+from sterad.errors import SteradError
+from sterad.plugins import load_plugin
+from sterad.sphere import LAWS, SphericalCauchy, SphericalLaw, VonMisesFisher
 from sterad.testing import check_law
 
 
@@ -49,3 +53,19 @@ class WrongVariance(VonMisesFisher):
 def test_an_invalid_law_raises_and_names_the_rule(law: type[VonMisesFisher], message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_law(law, (3,), (2.0,), draws=2000)
+
+
+def test_the_example_of_a_law_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LAWS, "_components", dict(LAWS._components))
+    load_plugin(Path(__file__).parents[2] / "examples" / "my_law.py")
+    check_law("linear", (3,), (0.0, 2.0), draws=2000)
+
+
+def test_registration_names_what_a_law_does_not_define() -> None:
+    class Empty(SphericalLaw):
+        pass
+
+    with pytest.raises(SteradError, match="does not define log_kernel_at, concentration_of"):
+        LAWS.register("empty")(Empty)
+    with pytest.raises(SteradError, match="is no subclass of SphericalLaw"):
+        LAWS.register("empty")(int)  # type: ignore[arg-type]
