@@ -34,7 +34,7 @@ VALUES = {"er": {"augmentation": "partial", **SGD}, "agd-fd": {}}
 
 def set_up(name: str) -> Callable[[int], tuple[float, float]]:
     """Fill the memory and return a function that runs steps and returns their time."""
-    chosen = Execution.chosen(
+    chosen = Execution.from_options(
         device="cpu", threads=torch.get_num_threads(), precision=os.environ.get("PRECISION")
     )
     encoder, width = ENCODERS[name]

@@ -66,7 +66,7 @@ class OnlineClassifier:
         self.batch_size = check_value("batch_size", batch_size, BatchSize)
         self.encoder = None if encoder is None else ENCODERS.resolve(encoder)
         self.flip, self.seed = check_value("flip", flip, bool), check_value("seed", seed, Seed)
-        self.execution = Execution.chosen(device=device, precision="float32", compile=False)
+        self.execution = Execution.from_options(device=device, precision="float32", compile=False)
         self._labels = LabelIndex()
         self._learner: Learner | None = None
         self._is_consolidated = False

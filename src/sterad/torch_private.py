@@ -1,4 +1,4 @@
-"""Private names of torch, each with a public fallback; no other module uses such names."""
+"""Private names of torch that training uses, each with a public fallback."""
 
 from collections.abc import Callable, Sequence
 

@@ -252,7 +252,7 @@ def data_calls() -> Calls:
         yield f"Study.from_toml({file!r})", partial(Study.from_toml, file)
         yield f"load({file!r})", partial(OnlineClassifier.load, file)
     for threads in [cores() + 1, 1000, 10**9]:  # refused before a thread is started
-        yield f"threads={threads}", partial(Execution.chosen, threads=threads)
+        yield f"threads={threads}", partial(Execution.from_options, threads=threads)
 
 
 @pytest.mark.parametrize("make", [estimator_calls, config_calls, law_calls, data_calls])

@@ -1,4 +1,4 @@
-"""Execution: defaults, limits and how open choices are settled; cores and cgroup quotas."""
+"""Execution: defaults, limits and how open choices are resolved; cores and cgroup quotas."""
 
 import math
 import os
@@ -37,19 +37,19 @@ def _four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_four_cores")
 def test_default_threads_depend_on_the_image_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    chosen = Execution.chosen()
+    chosen = Execution.from_options()
     assert (chosen.device, chosen.memory_format) == ("cpu", "channels_last")
-    assert chosen.settled((1, 8, 8), 64).threads == 1
-    assert chosen.settled((3, 32, 32), 64).threads == 4
-    assert Execution.chosen(threads=3).settled((1, 8, 8), 64).threads == 3
+    assert chosen.resolve((1, 8, 8), 64).threads == 1
+    assert chosen.resolve((3, 32, 32), 64).threads == 4
+    assert Execution.from_options(threads=3).resolve((1, 8, 8), 64).threads == 3
 
 
 @pytest.mark.usefixtures("_four_cores")
 def test_view_threads_are_all_threads_on_the_cpu_and_one_on_cuda() -> None:
-    assert Execution().settled((1, 8, 8), 64).view_threads == 4
-    assert Execution(threads=3).settled((3, 32, 32), 64).view_threads == 3
-    assert Execution(threads=3, view_threads=1).settled((3, 32, 32), 64).view_threads == 1
-    assert Execution(device="cuda").settled((3, 32, 32), 64).view_threads == 1
+    assert Execution().resolve((1, 8, 8), 64).view_threads == 4
+    assert Execution(threads=3).resolve((3, 32, 32), 64).view_threads == 3
+    assert Execution(threads=3, view_threads=1).resolve((3, 32, 32), 64).view_threads == 1
+    assert Execution(device="cuda").resolve((3, 32, 32), 64).view_threads == 1
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_large_images_use_bfloat16_on_a_cpu_with_bfloat16_units(
     monkeypatch: pytest.MonkeyPatch, units: bool, shape: tuple[int, ...], precision: str
 ) -> None:
     monkeypatch.setattr("sterad.engine.execution.has_bfloat16_units", lambda: units)
-    assert Execution.chosen(device="cpu").settled(shape, 64).precision == precision
-    chosen = Execution.chosen(device="cpu", precision="float32")
-    assert chosen.settled(shape, 64).precision == "float32"
+    assert Execution.from_options(device="cpu").resolve(shape, 64).precision == precision
+    chosen = Execution.from_options(device="cpu", precision="float32")
+    assert chosen.resolve(shape, 64).precision == "float32"
 
 
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="/proc/cpuinfo does not exist")
@@ -93,32 +93,32 @@ def test_the_cpu_compiles_if_that_saves_more_time_than_it_takes(
     side: int, width: int, steps: int | None, precision: Precision, compiled: bool
 ) -> None:
     execution = Execution(precision=precision)
-    assert execution.settled((3, side, side), width, steps).compile == (compiled and has_compiler())
+    assert execution.resolve((3, side, side), width, steps).compile == (compiled and has_compiler())
 
 
 def test_nothing_is_compiled_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
-    assert not Execution(precision="bfloat16").settled((3, 32, 32), 20, 10_000).compile
+    assert not Execution(precision="bfloat16").resolve((3, 32, 32), 20, 10_000).compile
 
 
 def test_cuda_compiles_long_runs() -> None:
     execution = Execution("cuda", precision="bfloat16")
-    settled = [execution.settled((3, 32, 32), 64, steps) for steps in (99, None)]
-    assert [execution.compile for execution in settled] == [False, True]
+    resolved = [execution.resolve((3, 32, 32), 64, steps) for steps in (99, None)]
+    assert [execution.compile for execution in resolved] == [False, True]
 
 
 @pytest.mark.usefixtures("_four_cores")
 def test_given_values_override_the_defaults() -> None:
-    assert Execution.chosen(device="cpu", threads=3) == Execution("cpu", 3)
+    assert Execution.from_options(device="cpu", threads=3) == Execution("cpu", 3)
     given = Execution("cpu", 3, "bfloat16", 2, "contiguous", True, False)
-    assert Execution.chosen(**vars(given)) == given
-    assert given.settled((3, 32, 32), 64) == given
+    assert Execution.from_options(**vars(given)) == given
+    assert given.resolve((3, 32, 32), 64) == given
 
 
 @pytest.mark.parametrize("device", ["warp", "cuda:99", "cpux"])
 def test_an_unavailable_device_raises(device: str) -> None:
     with pytest.raises(SteradError, match=f"^device {device!r} is not available here .*: use cpu$"):
-        Execution.chosen(device=device)
+        Execution.from_options(device=device)
 
 
 @pytest.mark.parametrize("threads", [0, -1])
@@ -126,7 +126,7 @@ def test_fewer_threads_than_one_raise(threads: int) -> None:
     message = f"{threads} is out of range: give an integer from 1 to 4,096$"
     for name in ("threads", "view_threads"):
         with pytest.raises(SteradError, match=f"^{name} {message}"):
-            Execution.chosen(device="cpu", **{name: threads})
+            Execution.from_options(device="cpu", **{name: threads})
 
 
 @pytest.mark.parametrize("name", ["threads", "view_threads"])
@@ -135,23 +135,23 @@ def test_more_threads_than_cores_raise(monkeypatch: pytest.MonkeyPatch, name: st
     fields: dict[str, Any] = {name: limit + 1}
     rule = f"is more than the {limit} cores that this process may use: give 1 to {limit}"
     with pytest.raises(SteradError, match=f"^{name} {limit + 1} {rule}$"):
-        Execution.chosen(device="cpu", **fields)
+        Execution.from_options(device="cpu", **fields)
     with pytest.raises(SteradError, match=f"^{name} {limit + 1} {rule}$"):
         Execution(**fields).check_cores()
-    assert vars(Execution.chosen(device="cpu", **{name: limit}))[name] == limit
+    assert vars(Execution.from_options(device="cpu", **{name: limit}))[name] == limit
     monkeypatch.setattr("sterad.engine.execution.cores", lambda: limit + 1)
-    assert vars(Execution.chosen(device="cpu", **fields))[name] == limit + 1
+    assert vars(Execution.from_options(device="cpu", **fields))[name] == limit + 1
 
 
 def test_unknown_names_raise_with_the_known_ones() -> None:
     message = "^precision 'int8' is unknown: choose float32, bfloat16 or float16$"
     with pytest.raises(SteradError, match=message):
-        Execution.chosen(device="cpu", precision="int8")
+        Execution.from_options(device="cpu", precision="int8")
     message = "^memory_format 'last' is unknown: choose channels_last or contiguous$"
     with pytest.raises(SteradError, match=message):
-        Execution.chosen(device="cpu", memory_format="last")
+        Execution.from_options(device="cpu", memory_format="last")
     with pytest.raises(SteradError, match="unknown field 'thread' in Execution: did you mean"):
-        Execution.chosen(thread=1)
+        Execution.from_options(thread=1)
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,8 @@ def test_default_threads_come_from_omp_num_threads_or_the_cores(
     assert default_threads() == 4
     monkeypatch.setenv("OMP_NUM_THREADS", variable)
     assert default_threads() == threads
-    assert Execution().settled((3, 32, 32), 64).threads == threads
-    assert Execution(threads=4).settled((3, 32, 32), 64).threads == 4
+    assert Execution().resolve((3, 32, 32), 64).threads == threads
+    assert Execution(threads=4).resolve((3, 32, 32), 64).threads == 4
 
 
 def test_cores_are_limited_by_affinity_and_cgroup_quota(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,5 +254,5 @@ def test_an_execution_is_frozen_and_holds_plain_values() -> None:
     execution: Any = Execution(threads=1)
     with pytest.raises(AttributeError):
         execution.threads = 5
-    settled = execution.settled((1, 8, 8), 64)
-    assert {type(value) for value in vars(settled).values()} == {str, int, bool}
+    resolved = execution.resolve((1, 8, 8), 64)
+    assert {type(value) for value in vars(resolved).values()} == {str, int, bool}

@@ -163,13 +163,13 @@ def test_settled_stores_the_hash_of_the_file(tmp_path: Path) -> None:
     data = Synthetic(per_class=12, image_size=1).load()
     stream = Blurry(tasks=5, scale=9.0).open(data, 3)
     path = save_order(stream, tmp_path / "order.npz")
-    settled = ReplayFile(path).settled()
-    assert settled == ReplayFile(path, hash=stream.digest) == settled.settled()
+    hashed = ReplayFile(path).with_hash()
+    assert hashed == ReplayFile(path, hash=stream.digest) == hashed.with_hash()
     save_order(Blurry(tasks=5, scale=9.0).open(data, 4), path)
     with pytest.raises(SteradError, match="give the file of that stream"):
-        settled.open(data, 0)
+        hashed.open(data, 0)
     with pytest.raises(SteradError, match="there is no order file"):
-        ReplayFile(tmp_path / "none.npz").settled()
+        ReplayFile(tmp_path / "none.npz").with_hash()
 
 
 def test_a_replayed_stream_accepts_imbalance(

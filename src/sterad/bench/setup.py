@@ -41,9 +41,9 @@ class BenchSetup:
         pixels = torch.randint(0, 256, (count, *self.input_shape), generator=rng)
         return Batch(pixels / 255, torch.randint(0, self.classes, (count,), generator=rng))
 
-    def settled(self, execution: Execution) -> Execution:
+    def resolve(self, execution: Execution) -> Execution:
         """Return the execution with its open fields chosen for a long run."""
-        return execution.settled(self.input_shape, self.width, STREAM_STEPS)
+        return execution.resolve(self.input_shape, self.width, STREAM_STEPS)
 
     def learner(self, method: str, execution: Execution) -> Learner:
         """Return a learner that has stored one large batch."""

@@ -64,12 +64,12 @@ def bench(options: BenchOptions) -> None:
     """Measure everything, print each result as soon as it is known, and print the tables."""
     setup = BenchSetup(options.image_size, width=64 if options.full else 20)
     rounds = Rounds(options.rounds, options.seconds)
-    execution = Execution.chosen(precision=options.precision, compile=options.compile)
-    settled = setup.settled(execution)
+    execution = Execution.from_options(precision=options.precision, compile=options.compile)
+    resolved = setup.resolve(execution)
     # The precision chosen for this image size also applies to the other sizes.
-    execution = dataclasses.replace(execution, precision=settled.precision)
+    execution = dataclasses.replace(execution, precision=resolved.precision)
     names = [METHODS.resolve(name) for name in options.methods] or list(METHODS)
-    _print_setup(setup, settled)
+    _print_setup(setup, resolved)
     steps = []
     with progress("benchmark", len(names) + 3, "parts") as advance:
         for name in names:
@@ -92,7 +92,7 @@ def bench(options: BenchOptions) -> None:
     if options.json is not None:
         results = {
             "machine": provenance(),
-            "execution": dataclasses.asdict(settled),
+            "execution": dataclasses.asdict(resolved),
             "setup": dataclasses.asdict(setup),
             "steps": [dataclasses.asdict(cost) for cost in steps],
             "stages": _to_dict(stages),

@@ -66,7 +66,7 @@ class Request:
     def execution(self) -> Execution:
         """Return the execution options, checked against this machine."""
         values = {k: v for k, v in self.values.items() if k in field_names(Execution)}
-        return Execution.chosen(**values)
+        return Execution.from_options(**values)
 
     def config(self) -> RunConfig:
         """Return the config of the run."""

@@ -61,7 +61,7 @@ class Execution:
     """Return freed memory to the system; by default the allocator keeps it for the next step."""
 
     @classmethod
-    def chosen(cls, **values: Any) -> "Execution":
+    def from_options(cls, **values: Any) -> "Execution":
         """Return an execution with these fields, checked on this machine; others are open."""
         made: Execution = build(cls, values)
         if "device" not in values:
@@ -86,7 +86,7 @@ class Execution:
                     f"give 1 to {cores()}"
                 )
 
-    def settled(
+    def resolve(
         self, input_shape: tuple[int, ...], width: int, steps: int | None = None
     ) -> "Execution":
         """Return the execution with open fields chosen for a network and its inputs.

@@ -149,7 +149,7 @@ class RunConfig:
         return cls(
             ComponentConfig(method, fields),
             ComponentConfig(dataset, description),
-            ComponentConfig(stream, _settled(build(owners["stream"], parts["stream"]))),
+            ComponentConfig(stream, _with_hash(build(owners["stream"], parts["stream"]))),
             dataclasses.replace(settings, encoder=encoder),
             tuple((kind, digest) for kind, digest in sorted(digests.items()) if digest),
         )
@@ -248,9 +248,9 @@ def changed_digests(first: Mapping[str, str], second: Mapping[str, str]) -> list
     return [kind for kind in sorted({*first, *second}) if first.get(kind) != second.get(kind)]
 
 
-def _settled(description: Any) -> Any:
+def _with_hash(description: Any) -> Any:
     """Return a stream description with the hash of the file that it reads, if it reads one."""
-    return description.settled() if hasattr(description, "settled") else description
+    return description.with_hash() if hasattr(description, "with_hash") else description
 
 
 def route_fields(

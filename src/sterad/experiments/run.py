@@ -67,7 +67,7 @@ def run(
         execution.check_cores()
     if started is not None:
         execution = build(Execution, started["execution"])  # a resumed run keeps its execution
-    execution = execution or Execution.chosen()
+    execution = execution or Execution.from_options()
     session = _prepare(config, execution, feed)  # before anything is written
     execution = session.learner.problem.execution
     with execution.applied(), folder.locked():

@@ -35,7 +35,7 @@ class ReplayFile:
     hash: str | None = None
     """Required hash of the stream, or its first digits (default: any)."""
 
-    def settled(self) -> "ReplayFile":
+    def with_hash(self) -> "ReplayFile":
         """Return the description with the hash of the file, which identifies the stream."""
         return self if self.hash else dataclasses.replace(self, hash=order_hash(self.file))
 

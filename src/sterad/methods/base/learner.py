@@ -167,7 +167,7 @@ def build_learner(
     """
     cls = METHODS[method] if isinstance(method, str) else method
     check_fields(config)
-    execution = problem.execution.settled(problem.input_shape, problem.width, steps)
+    execution = problem.execution.resolve(problem.input_shape, problem.width, steps)
     problem = replace(problem, execution=execution)
     default = cls.default_parts(config, problem)
     known = [] if default is None else field_names(type(default))
