@@ -200,3 +200,22 @@ def test_unknown_or_unsuitable_names_raise(
 ) -> None:
     with pytest.raises(SteradError, match=message):
         build_learner(METHODS[method], METHODS[method].Config(**fields), Problem((1, 8, 8), 4, 10))
+
+
+def test_a_memory_that_does_not_restore_its_state_is_refused() -> None:
+    class Forgetful(Reservoir):
+        stored = 0
+
+        def __len__(self) -> int:
+            return self.stored
+
+        def update(self, batch: Batch) -> None:
+            super().update(batch)
+            self.stored = min(self.seen, self.capacity)
+
+    learner, fresh = (
+        build("er", parts={"memory": Forgetful(9, torch.Generator())}) for _ in range(2)
+    )
+    learner.observe(open_stream().batch(0))
+    with pytest.raises(SteradError, match="holds 0 samples after loading and held 9"):
+        fresh.load_state_dict(learner.state_dict())

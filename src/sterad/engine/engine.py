@@ -50,7 +50,7 @@ class Engine:
         self._buffers: WeightBuffers = {}
         self._evaluations = 0
         """Evaluations in progress, in this thread or others; the last one restores the mode."""
-        self._mode = True
+        self._was_training = True
 
     @property
     def device(self) -> torch.device:
@@ -136,7 +136,7 @@ class Engine:
         buffers, self._buffers = self._buffers, {}  # concurrent callers get their own
         with _MODE_LOCK:
             if self._evaluations == 0:
-                self._mode = self.network.training
+                self._was_training = self.network.training
             self._evaluations += 1
             network.eval()
         try:
@@ -147,7 +147,7 @@ class Engine:
             with _MODE_LOCK:
                 self._evaluations -= 1
                 if self._evaluations == 0:
-                    self.network.train(self._mode)
+                    self.network.train(self._was_training)
 
     def in_chunks(self, function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         """Return `function` of x: (n, ...), applied to chunks on the device, without graphs."""

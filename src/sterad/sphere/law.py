@@ -84,7 +84,7 @@ class SphericalLaw(Distribution):
 
     def sample_cosine(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         """Draw cosines with the mean direction: `shape`, float64."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} cannot be sampled: define sample_cosine")
 
     @property
     def dimension(self) -> int:

@@ -62,7 +62,8 @@ def check_round_trip(policy: str) -> None:
     for batch in batches[5:]:
         whole.update(batch)
         resumed.update(batch)
-        assert _stored(whole) == _stored(resumed), "a loaded memory stores other samples"
+        same = _stored(whole) == _stored(resumed)
+        assert same, "a loaded memory stores other samples: save your attributes in state_dict()"
         same = _numbers(whole.sample(3)) == _numbers(resumed.sample(3))
         assert same, "a loaded memory draws other samples: keep the generator in state_dict()"
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from sterad.errors import SteradError
 from sterad.memory import SlotMemory
 from sterad.methods.base.learner import Cost, Learner, Problem
-from sterad.methods.base.parts import Parts, ReplayConfig
+from sterad.methods.base.parts import Parts, ReplayConfig, load_memory
 from sterad.methods.base.replay import Replay
 from sterad.seeds import generator
 from sterad.streams import Batch
@@ -154,4 +154,4 @@ class FromScratch(Replay):
         """Restore the state that `state_dict` returned; the next prediction needs consolidate()."""
         Learner.load_state_dict(self, state)
         self.samples, self.trained_after = state["samples"], None
-        self.memory.load_state_dict(state["memory"])
+        load_memory(self.memory, state["memory"])

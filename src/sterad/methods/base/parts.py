@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from sterad.encoders.network import make_encoder
 from sterad.engine import Engine
 from sterad.engine.engine import MakeOptimizer
 from sterad.errors import SteradError
-from sterad.memory import MEMORIES, Memory
+from sterad.memory import MEMORIES, Memory, SlotMemory
 from sterad.methods.base.learner import Problem
 from sterad.methods.base.teacher import TeacherConfig
 from sterad.seeds import generator
@@ -126,6 +126,16 @@ def make_parts(config: ReplayConfig, problem: Problem, head_classifier: str | No
         augmentation=AUGMENTATIONS[config.augmentation](flip=problem.flip),
         classifier=CLASSIFIERS[config.classifier] if fitted else None,
     )
+
+
+def load_memory(memory: Memory, state: dict[str, Any]) -> None:
+    """Restore a memory, and refuse one that does not restore all of its state."""
+    memory.load_state_dict(state)
+    if isinstance(memory, SlotMemory) and len(memory) != memory.filled(state):
+        raise SteradError(
+            f"the memory {type(memory).__name__} holds {len(memory)} samples after loading and "
+            f"held {memory.filled(state)}: its state_dict() must contain all of its attributes"
+        )
 
 
 class EncodedMemory:

@@ -22,7 +22,7 @@ from sterad.methods.base.learner import (
     check_batch,
     check_inputs,
 )
-from sterad.methods.base.parts import EncodedMemory, Parts, ReplayConfig, make_parts
+from sterad.methods.base.parts import EncodedMemory, Parts, ReplayConfig, load_memory, make_parts
 from sterad.methods.base.teacher import Teacher, TeacherConfig, distillation
 from sterad.seeds import generator, use_generator
 from sterad.streams import Batch, Boundary
@@ -222,8 +222,8 @@ class Replay(Learner):
 
         The target of both is the teacher's output for the view.
         """
-        parts = (retrieved, batch) if len(retrieved) else (batch,)
-        x = torch.cat([self.engine.to_device(part.x) for part in parts])
+        batches = (retrieved, batch) if len(retrieved) else (batch,)
+        x = torch.cat([self.engine.to_device(one.x) for one in batches])
         view = self.view(x)
         target = teacher(view)
         self.engine.images += len(view)
@@ -297,7 +297,7 @@ class Replay(Learner):
         if state["outputs"] > self.network.outputs:
             self.widen(state["outputs"])
         self.engine.load_state_dict(state)
-        self.memory.load_state_dict(state["memory"])
+        load_memory(self.memory, state["memory"])
         for name, rng in self.rng.items():
             rng.set_state(state["rng"][name])
         if self.teacher is not None:
