@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sterad import METHODS, RunConfig, run
 from sterad.engine.execution import Execution
-from sterad.experiments.provenance import provenance
+from sterad.experiments.run import provenance
 
 EXECUTION = Execution(threads=1, view_threads=1, precision="float32", compile=False)
 SMALL = {"dataset": "digits", "per_class": 40, "test_per_class": 20, "memory": 100, "seed": 0}

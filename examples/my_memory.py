@@ -16,8 +16,8 @@ class Newest(SlotMemory):
 
     def update(self, batch: Batch) -> None:
         """Write each sample over the oldest one."""
-        self.columns.prepare(batch)
+        self.prepare(batch)
         positions = range(len(batch))
         slots = {(self.seen + position) % self.capacity: position for position in positions}
-        self.columns.write(batch, slots)
+        self.write(batch, slots)
         self.seen += len(batch)

@@ -3,9 +3,9 @@
 import torch
 
 from sterad.data.digits import Digits
-from sterad.encoders import build_network
-from sterad.losses.posterior import posterior_loss
-from sterad.sphere import AngularGaussian, kernel
+from sterad.encoders import ResNet18, build_network
+from sterad.losses.class_posterior import posterior_loss
+from sterad.sphere import AngularGaussian, fast_log_kernel
 from sterad.streams.batch import to_unit
 
 EPOCHS, BATCH_SIZE, DIMENSION = 5, 64, 16
@@ -17,9 +17,9 @@ images, test_images = (
 labels = torch.from_numpy(digits.train_labels)
 
 rng = torch.Generator().manual_seed(0)
-network = build_network("resnet18", digits.input_shape, 8, "mlp", DIMENSION, rng)
+network = build_network(lambda: ResNet18(digits.input_shape, width=8), "mlp", DIMENSION, rng)
 optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
-log_density = kernel(AngularGaussian, AngularGaussian.concentration_of(0.1), DIMENSION)
+log_density = fast_log_kernel(AngularGaussian, AngularGaussian.concentration_of(0.1), DIMENSION)
 
 for epoch in range(EPOCHS):
     network.train()

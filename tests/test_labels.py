@@ -26,7 +26,7 @@ def test_an_assigned_index_never_changes() -> None:
     index = LabelIndex()
     assert index.encode([30, 10]).tolist() == [0, 1]
     assert index.encode([20, 10, 30]).tolist() == [2, 1, 0]
-    assert index.array().tolist() == [30, 10, 20]
+    assert index.known == [30, 10, 20]
 
 
 def test_known_labels_keep_their_positions() -> None:

@@ -3,9 +3,10 @@
 import importlib.metadata
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -203,3 +204,46 @@ def test_fields_without_the_dataclass_decorator_are_refused(tmp_path: Path) -> N
     )
     with pytest.raises(SteradError, match=r"adds the field scale .* @dataclass\(frozen=True\)"):
         load_plugin(file)
+
+
+@pytest.mark.parametrize("decorator", ["", "@dataclass(frozen=True)\n"])
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("scale = 1.0", "sets scale in Mine .*: write `scale: float = ...`, or `scale: ClassVar"),
+        ("lr = 0.5", "sets lr in Mine .*: write `lr: float = ...`"),
+        ("limit = None", "sets limit in Mine .*: write `limit: float . None = ...`"),
+    ],
+)
+def test_attributes_without_a_type_are_refused(
+    tmp_path: Path, decorator: str, line: str, remedy: str
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from dataclasses import dataclass\n"
+        "from sterad.methods import METHODS, ReplayConfig\n"
+        "from sterad.methods.er import ER\n"
+        f"{decorator}class Mine(ReplayConfig):\n    {line}\n"
+        "@dataclass(frozen=True)\nclass Config(Mine):\n    mine: int = 1\n"
+        "@METHODS.register('forgetful')\nclass M(ER):\n    Config = Config\n"
+    )
+    with pytest.raises(SteradError, match=remedy):
+        load_plugin(file)
+    assert "forgetful" not in METHODS
+
+
+def test_constants_methods_and_properties_of_a_config_are_accepted(shapes: Registry[Any]) -> None:
+    @shapes.register("blob")
+    @dataclass(frozen=True)
+    class Blob:
+        limit: ClassVar[int] = 3
+        size: int = 1
+        _hidden = 2
+
+        @property
+        def area(self) -> int:
+            return self.size**2
+
+        def grow(self) -> None: ...
+
+    assert shapes["blob"] is Blob

@@ -12,7 +12,7 @@ from plain_step import Rehearsal
 from series_loss import series_loss
 from torch import nn
 from torch.nn.functional import normalize
-from workload import ENCODERS, SHAPE, run_on_request, seconds
+from workload import SHAPE, new_encoder, run_on_request, seconds
 
 from sterad.encoders import build_network
 from sterad.seeds import generator
@@ -22,8 +22,7 @@ VIEWS, PROJECTION, VARIANCE, LR = 5, 512, 2.0, 5e-4
 
 def set_up(name: str) -> Callable[[int], tuple[float, float]]:
     """Fill the memory and return a function that runs steps and returns their time."""
-    encoder, width = ENCODERS[name]
-    net = build_network(encoder, SHAPE, width, "mlp", PROJECTION, generator(0, "network"))
+    net = build_network(new_encoder(name), "mlp", PROJECTION, generator(0, "network"))
     optimizer = torch.optim.Adam(net.parameters(), lr=LR)
     view = nn.Sequential(
         K.RandomResizedCrop(SHAPE[1:], scale=(0.2, 1.0)),

@@ -7,13 +7,14 @@ standard input, runs them, and prints their wall and CPU seconds.
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
 
-from sterad.encoders import build_network
+from sterad.encoders import Encoder, build_network, make_encoder
 from sterad.seeds import generator
 
 SHAPE, CLASSES, IMAGES = (3, 32, 32), 100, 20_000
@@ -38,8 +39,13 @@ def pixels() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
 
 def network(name: str) -> nn.Module:
     """Return the network that all implementations train."""
+    return build_network(new_encoder(name), "linear", CLASSES, generator(0, "network"))
+
+
+def new_encoder(name: str) -> Callable[[], Encoder]:
+    """Return a function that makes the encoder of a network."""
     encoder, width = ENCODERS[name]
-    return build_network(encoder, SHAPE, width, "linear", CLASSES, generator(0, "network"))
+    return partial(make_encoder, encoder, SHAPE, width)
 
 
 def run_on_request(set_up: Callable[[str], Callable[[int], tuple[float, float]]]) -> None:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from sterad.report.figures import sweep
-from sterad.report.page import PaperFigure, PaperSection
+from sterad.report.page import PaperSection
 from sterad.report.section import Section
 from sterad.results.record import RunRecord
 from sterad_reproduction.numbers import load_numbers
@@ -82,14 +82,14 @@ def paper_section(records: Sequence[RunRecord], sections: Sequence[Section]) -> 
     )
 
 
-def _find_figures(sections: Sequence[Section]) -> tuple[PaperFigure, ...]:
+def _find_figures(sections: Sequence[Section]) -> tuple[tuple[str, str, bool, str], ...]:
     drawn = {section.key for section in sections if section.figures}
     sweeps = [
         figure for section in sections if section.key == "sweep" for figure in section.figures
     ]
     if not any(figure.name.startswith(sweep.CONCENTRATION) for figure in sweeps):
         drawn.discard("sweep")
-    return tuple(PaperFigure(what, key, key in drawn, needs) for what, key, needs in _FIGURES)
+    return tuple((what, key, key in drawn, needs) for what, key, needs in _FIGURES)
 
 
 def replace_marked(text: str, part: str) -> str | None:

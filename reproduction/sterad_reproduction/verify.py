@@ -9,9 +9,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from sterad.atomic import write_atomically
 from sterad.cli.options import parse_options, positional
 from sterad.errors import SteradError
+from sterad.files import write_atomically
 from sterad.results.run_directory import describe_left_out, read_records
 from sterad_reproduction.numbers import load_numbers
 from sterad_reproduction.report import (

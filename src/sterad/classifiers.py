@@ -16,6 +16,9 @@ from torch import Tensor
 from sterad.devices import to_double
 from sterad.registry import Registry
 
+Batches = Iterable[tuple[Tensor, Tensor]]
+"""Features (n, d) and labels (n,)."""
+
 
 class Classifier(Protocol):
     """A model that is fitted to labeled features and scores other features."""
@@ -25,7 +28,7 @@ class Classifier(Protocol):
         """Labels of the columns of `scores`, ascending."""
 
     @classmethod
-    def fit(cls, batches: Iterable[tuple[Tensor, Tensor]]) -> Self:
+    def fit(cls, batches: Batches) -> Self:
         """Fit to batches of unit-length features (n, d) and labels (n,)."""
 
     def scores(self, features: Tensor) -> Tensor:
@@ -55,7 +58,7 @@ class NearestMean:
         return margin / self.variance
 
     @classmethod
-    def fit(cls, batches: Iterable[tuple[Tensor, Tensor]]) -> "NearestMean":
+    def fit(cls, batches: Batches) -> Self:
         """Fit to (features, labels) batches; classes without a sample are never predicted.
 
         >>> h = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 3.0]])
@@ -63,7 +66,7 @@ class NearestMean:
         >>> fitted.means.tolist(), fitted.labels.tolist()
         ([[1.0, 0.0], [0.0, 2.0]], [4, 7])
         """
-        features, labels, rows = _gather_double(batches)
+        features, labels, rows = _gather(batches)
         counts = torch.bincount(rows, minlength=len(labels)).unsqueeze(1)
         sums = features.new_zeros(len(labels), features.shape[1]).index_add_(0, rows, features)
         means = sums / counts
@@ -89,9 +92,9 @@ class LinearProbe:
         return features @ self.weight.T + self.bias
 
     @classmethod
-    def fit(cls, batches: Iterable[tuple[Tensor, Tensor]]) -> "LinearProbe":
+    def fit(cls, batches: Batches) -> Self:
         """Minimize mean cross-entropy + 1e-4 |W|² by L-BFGS from zero, without randomness."""
-        features, labels, rows = _gather_double(batches)
+        features, labels, rows = _gather(batches)
         # Clones, because autograd does not accept tensors created in inference mode.
         features, rows = features.clone(), rows.clone()
         weight = features.new_zeros(len(labels), features.shape[1], requires_grad=True)
@@ -135,21 +138,15 @@ class NearestNeighbors:
         return votes.log()
 
     @classmethod
-    def fit(cls, batches: Iterable[tuple[Tensor, Tensor]]) -> "NearestNeighbors":
+    def fit(cls, batches: Batches) -> Self:
         """Store the features."""
         features, labels, rows = _gather(batches)
-        return cls(features.float(), rows, labels)
+        return cls(features.float().to(labels.device), rows.to(labels.device), labels)
 
 
-def _gather(batches: Iterable[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return all features, the distinct labels, and the position of each label among them."""
+def _gather(batches: Batches) -> tuple[Tensor, Tensor, Tensor]:
+    """Return float64 features, the distinct labels, and the position of each label among them."""
     pairs = list(batches)
+    features = to_double(torch.cat([h for h, _ in pairs]))
     labels, rows = torch.cat([y for _, y in pairs]).unique(return_inverse=True)
-    return torch.cat([h for h, _ in pairs]), labels, rows
-
-
-def _gather_double(batches: Iterable[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the same with float64 features, and the positions on their device."""
-    features, labels, rows = _gather(batches)
-    features = to_double(features)
     return features, labels, rows.to(features.device)

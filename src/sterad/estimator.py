@@ -1,9 +1,12 @@
 """OnlineClassifier: a classifier on arrays with partial_fit, predict and score."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,19 +15,37 @@ from torch import Tensor
 
 from sterad.data.arrays import as_inputs
 from sterad.encoders import ENCODERS
+from sterad.engine.engine import DivergenceError, GradientGuard
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.checkpoint import load_checkpoint, save_checkpoint
-from sterad.labels import LabelIndex
-from sterad.methods import METHODS, Learner, Problem, build_learner
+from sterad.files import reading
+from sterad.labels import LabelIndex, to_python_labels
+from sterad.methods import METHODS, Learner, Problem, Replay, build_learner
 from sterad.methods.base.learner import PREDICTION_BATCH_SIZE, check_shape
+from sterad.methods.base.rollback import Rollback
 from sterad.streams import Batch
 from sterad.streams.batch import to_unit
 from sterad.threads import cores
 from sterad.validation import BatchSize, MemorySize, Seed, Width, build, check_value
 
 Arrays = npt.ArrayLike | Tensor
+OnDivergence = Literal["raise", "skip"]
 OWNER = "OnlineClassifier"
+S = TypeVar("S", bound="OnlineClassifier")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _one_thread_at_a_time(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    """Make a method wait for calls of the classifier in other threads."""
+
+    @functools.wraps(method)
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return call
 
 
 class OnlineClassifier:
@@ -52,12 +73,15 @@ class OnlineClassifier:
         seed: Seed = 0,
         device: str = "cpu",
         fields: dict[str, Any] | None = None,
+        on_divergence: OnDivergence = "raise",
     ) -> None:
         """Check the arguments; the first call of `partial_fit` builds the network.
 
         fields: values of the fields of the method, see `sterad train METHOD --help`.
         encoder: a registered name (default: resnet18 for images, mlp for feature vectors).
         flip: whether a mirrored image keeps its class.
+        on_divergence: what to do with a batch that would destroy the network, for example because
+            of an outlier: nothing of it is learned, then raise an error, or skip and count it.
         """
         self.method = METHODS.resolve(method)
         self.config = build(METHODS[self.method].Config, fields or {})
@@ -67,31 +91,60 @@ class OnlineClassifier:
         self.encoder = None if encoder is None else ENCODERS.resolve(encoder)
         self.flip, self.seed = check_value("flip", flip, bool), check_value("seed", seed, Seed)
         self.execution = Execution.from_options(device=device, precision="float32", compile=False)
+        self.on_divergence = check_value("on_divergence", on_divergence, OnDivergence)
+        self.skipped_batches_ = 0
+        """Number of batches that were skipped because they would have destroyed the network."""
         self._labels = LabelIndex()
         self._learner: Learner | None = None
         self._is_consolidated = False
+        self._locks: dict[int, threading.RLock] = {}
+
+    @property
+    def _lock(self) -> threading.RLock:
+        """The lock of this process: a forked one may inherit a lock that is never released."""
+        return self._locks.setdefault(os.getpid(), threading.RLock())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return all attributes without the locks, which cannot be copied."""
+        return self.__dict__ | {"_locks": {}}
 
     @property
     def classes_(self) -> npt.NDArray[np.generic]:
         """Labels seen so far, in order of first appearance: the columns of `predict_proba`."""
-        return self._labels.array()
+        return np.array(self._labels.known)
 
+    @_one_thread_at_a_time
     def partial_fit(self, x: Arrays, y: Arrays) -> "OnlineClassifier":
         """Learn from images in the given order, each once; new labels may appear."""
         inputs, labels = self._check_pairs(x, y)
         learner = self._learner or self._build(inputs.shape[1:])
         check_shape(inputs.shape[1:], learner.problem)
-        indices = torch.from_numpy(self._labels.encode(labels)).split(self.batch_size)
         # Assigned after the checks, so that a call with invalid arrays changes nothing.
         self._learner, self._is_consolidated = learner, False
-        for chunk, index in zip(_chunks(inputs, self.batch_size), indices, strict=True):
-            loss = learner.observe(Batch(chunk, index))
-            if loss is not None and not bool(torch.isfinite(loss)):
-                raise SteradError(
-                    f"the loss is {float(loss)}: the classifier has diverged and cannot be used "
-                    "anymore; load the last saved one and choose a smaller lr"
-                )
+        for number, chunk in enumerate(_chunks(inputs, self.batch_size)):
+            start = number * self.batch_size
+            self._learn(chunk, labels[start : start + self.batch_size], start)
         return self
+
+    def _learn(self, x: Tensor, labels: list[int | str], start: int) -> None:
+        """Learn from one batch, or from nothing of it; `start` is its first row in the call."""
+        learner, known = self._fitted(), list(self._labels.known)
+        index = torch.from_numpy(self._labels.encode(labels))
+        rollback = Rollback(learner, index)
+        try:
+            loss = learner.observe(Batch(x, index))
+            if loss is not None and not bool(torch.isfinite(loss)):
+                raise DivergenceError(f"the loss is {float(loss)}")
+        except DivergenceError as error:
+            self._labels = LabelIndex(known)
+            self._learner = rollback.restore(lambda: self._build(learner.problem.input_shape))
+            self.skipped_batches_ += 1
+            if self.on_divergence == "raise":
+                rows = f"rows {start} to {start + len(labels) - 1}"
+                raise SteradError(
+                    f"{error}: nothing of {rows} was learned, and the classifier is as before; "
+                    "remove outliers from them, choose a smaller lr, or use on_divergence='skip'"
+                ) from error
 
     def follow(self, feed: Iterable[tuple[Arrays, Arrays]]) -> "OnlineClassifier":
         """Learn from an iterable of (images, labels) until it ends."""
@@ -99,12 +152,14 @@ class OnlineClassifier:
             self.partial_fit(x, y)
         return self
 
+    @_one_thread_at_a_time
     def predict(self, x: Arrays) -> npt.NDArray[np.generic]:
         """Return the label of each image."""
         scores, columns = self._scores(x)
         best: npt.NDArray[np.generic] = self.classes_[columns[scores.argmax(dim=1)].numpy()]
         return best
 
+    @_one_thread_at_a_time
     def predict_proba(self, x: Arrays) -> npt.NDArray[np.float64]:
         """Return (n, len(classes_)) probabilities; classes that cannot be predicted yet have 0."""
         scores, columns = self._scores(x)
@@ -113,11 +168,13 @@ class OnlineClassifier:
         probabilities: npt.NDArray[np.float64] = table.numpy()
         return probabilities
 
+    @_one_thread_at_a_time
     def score(self, x: Arrays, y: Arrays) -> float:
         """Return the accuracy: the share of images whose label is predicted."""
         inputs, truth = self._check_pairs(x, y)
         return float(np.mean(self.predict(inputs) == np.array(truth)))
 
+    @_one_thread_at_a_time
     def save(self, path: str | Path) -> None:
         """Write the complete state to one file; `load` restores it bit for bit."""
         learner = self._fitted()
@@ -127,6 +184,7 @@ class OnlineClassifier:
             "labels": self._labels.known,
             "input_shape": learner.problem.input_shape,
             "learner": learner.state_dict(),
+            "skipped_batches": self.skipped_batches_,
         }
         save_checkpoint(Path(path), OWNER, state)
 
@@ -135,22 +193,29 @@ class OnlineClassifier:
         """Read what `save` wrote; nothing in the file is executed."""
         if not Path(path).is_file():
             raise SteradError(f"there is no file {str(path)!r}: give the path that save() wrote")
-        state = load_checkpoint(Path(path), OWNER, "give the path of a file that save() wrote")
-        try:
+        remedy = "give the path of a file that save() wrote"
+        state = load_checkpoint(Path(path), OWNER, remedy)
+        with reading(path, "load it with the version of sterad that wrote it, or train again"):
             loaded = cls(**state["choices"], device=device, fields=state["fields"])
-            loaded._labels = LabelIndex(state["labels"])
+            loaded._labels = LabelIndex(to_python_labels(state["labels"]))
             loaded._learner = loaded._build(tuple(state["input_shape"]))
             loaded._learner.load_state_dict(state["learner"])
-        except (KeyError, TypeError, RuntimeError) as error:
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise SteradError(
-                f"{str(path)!r} does not fit this version of sterad ({reason}): "
-                "load it with the version that wrote it, or train again"
-            ) from error
+            if len(loaded._learner.seen) and loaded._learner.seen[-1] >= len(state["labels"]):
+                raise ValueError("it knows fewer labels than classes")
+            loaded.skipped_batches_ = int(state["skipped_batches"])
         return loaded
 
     def _arguments(self) -> dict[str, Any]:
-        names = ("method", "memory", "encoder", "width", "batch_size", "flip", "seed")
+        names = (
+            "method",
+            "memory",
+            "encoder",
+            "width",
+            "batch_size",
+            "flip",
+            "seed",
+            "on_divergence",
+        )
         return {name: getattr(self, name) for name in names}
 
     def _build(self, input_shape: tuple[int, ...]) -> Learner:
@@ -166,7 +231,10 @@ class OnlineClassifier:
             seed=self.seed,
             execution=dataclasses.replace(self.execution, view_threads=threads),
         )
-        return build_learner(self.method, self.config, problem)
+        learner = build_learner(self.method, self.config, problem)
+        if isinstance(learner, Replay):
+            learner.engine.guard = GradientGuard()
+        return learner
 
     def _fitted(self) -> Learner:
         if self._learner is None:

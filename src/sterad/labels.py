@@ -18,31 +18,27 @@ class LabelIndex:
 
     def __init__(self, known: Sequence[int | str] = ()) -> None:
         """Start with labels whose positions are their indices."""
-        self.known: list[int | str] = list(known)
-        self._index = {label: position for position, label in enumerate(self.known)}
+        self._index = {label: position for position, label in enumerate(known)}
+
+    @property
+    def known(self) -> list[int | str]:
+        """Labels in the order of their indices."""
+        return list(self._index)
 
     def encode(self, labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Return the indices of `labels`; new labels get new indices in order of appearance."""
-        plain = self.check(labels)
-        for label in dict.fromkeys(plain):
-            if label not in self._index:
-                self._index[label] = len(self.known)
-                self.known.append(label)
-        return np.fromiter((self._index[label] for label in plain), np.int64, len(plain))
+        index = self._index
+        return np.array([index.setdefault(x, len(index)) for x in self.check(labels)], np.int64)
 
     def check(self, labels: npt.ArrayLike) -> list[int | str]:
         """Return labels as Python integers or strings; raise an error if the type has changed."""
-        plain = to_python_labels(labels)
-        if self.known and plain and type(plain[0]) is not type(self.known[0]):
+        plain, known = to_python_labels(labels), self.known
+        if known and plain and type(plain[0]) is not type(known[0]):
             raise SteradError(
                 f"label {plain[0]!r} is a {type(plain[0]).__name__} and earlier labels are "
-                f"{type(self.known[0]).__name__}, like {self.known[0]!r}: use one type"
+                f"{type(known[0]).__name__}, like {known[0]!r}: use one type"
             )
         return plain
-
-    def array(self) -> npt.NDArray[np.generic]:
-        """Return the known labels, whose positions are their indices."""
-        return np.array(self.known)
 
 
 def to_python_labels(labels: npt.ArrayLike) -> list[int | str]:

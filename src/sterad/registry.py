@@ -1,13 +1,12 @@
 """Registries: components (methods, datasets, streams, encoders, ...) by name."""
 
-import difflib
 import importlib.metadata
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, Generic, TypeVar
 
-from sterad.errors import SteradError
+from sterad.errors import SteradError, suggest_name
 
 T = TypeVar("T")
 
@@ -51,7 +50,7 @@ class Registry(Generic[T]):
         main, aliases = canonical_name(name), [canonical_name(other) for other in alias]
 
         def add(component: T) -> T:
-            if problem := self.find_problem(component) or _undeclared_fields(component):
+            if problem := self.find_problem(component) or _find_ignored_fields(component):
                 raise SteradError(
                     f"the {self.kind} {main!r} of {_qualified_name(component)} {problem}"
                 )
@@ -76,22 +75,17 @@ class Registry(Generic[T]):
                 f"the {self.kind} is given as {type(name).__name__}: give a registered name, one "
                 f"of {', '.join(self)}"
             )
-        self._load_entry_points()
-        spelling = canonical_name(name)
-        spelling = self._aliases.get(spelling, spelling)
-        if spelling not in self._components:
-            near = difflib.get_close_matches(spelling, [*self._components, *self._aliases], n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            known = ", ".join(sorted(self._components))
+        if name not in self:
+            near = suggest_name(canonical_name(name), [*self._components, *self._aliases])
             raise SteradError(
-                f"unknown {self.kind} {name!r}: {hint}known are {known} (--plugin FILE adds yours)"
+                f"unknown {self.kind} {name!r}: {near}known are {', '.join(self)} "
+                "(--plugin FILE adds yours)"
             )
-        return spelling
+        return self._main_name(name)
 
     def __contains__(self, name: str) -> bool:
         self._load_entry_points()
-        spelling = canonical_name(name)
-        return spelling in self._components or spelling in self._aliases
+        return self._main_name(name) in self._components
 
     def __getitem__(self, name: str) -> T:
         return self._components[self.resolve(name)]
@@ -104,43 +98,50 @@ class Registry(Generic[T]):
         """Return the module and class that are registered under `name`."""
         return _qualified_name(self[name])
 
+    def _main_name(self, name: str) -> str:
+        spelling = canonical_name(name)
+        return self._aliases.get(spelling, spelling)
+
     def _load_entry_points(self) -> None:
-        if not self._loaded_entry_points:
-            for point in importlib.metadata.entry_points(group=self.group):
-                if canonical_name(point.name) not in self._components:
-                    self.register(point.name)(self._load(point))
-            # Set only after all have loaded, so that a broken plugin fails at every look-up.
-            self._loaded_entry_points = True
+        if self._loaded_entry_points:
+            return
+        for point in importlib.metadata.entry_points(group=self.group):
+            if canonical_name(point.name) in self._components:
+                continue
+            try:
+                component = point.load()
+            except Exception as error:
+                package = point.dist.name if point.dist else point.value
+                raise SteradError(
+                    f"the {self.kind} {point.name!r} of the installed package {package!r} fails to "
+                    f"load with {type(error).__name__}: {error}; fix or uninstall that package"
+                ) from error
+            self.register(point.name)(component)
+        # Set only after all have loaded, so that a broken plugin fails at every look-up.
+        self._loaded_entry_points = True
 
-    def _load(self, point: importlib.metadata.EntryPoint) -> T:
-        try:
-            component: T = point.load()
-        except Exception as error:
-            package = point.dist.name if point.dist else point.value
-            raise SteradError(
-                f"the {self.kind} {point.name!r} of the installed package {package!r} fails to "
-                f"load with {type(error).__name__}: {error}; fix or uninstall that package"
-            ) from error
-        return component
 
-
-def _undeclared_fields(component: Any) -> str | None:
-    """Return which fields a subclass of a dataclass adds without the decorator, else None.
-
-    Such fields would be ignored.
-    """
-    for cls in (component, getattr(component, "Config", None)):
-        if isinstance(cls, type) and is_dataclass(cls):
-            names = {field.name for field in fields(cls)}
-            hints = inspect.get_annotations(cls)
-            added = [
-                n for n, hint in hints.items() if n not in names and "ClassVar" not in str(hint)
-            ]
-            if added and "__dataclass_params__" not in vars(cls):
+def _find_ignored_fields(component: Any) -> str | None:
+    """Return what is wrong with attributes that look like fields but that dataclasses ignore."""
+    config = getattr(component, "Config", component)
+    classes: list[Any] = [cls for cls in getattr(config, "__mro__", ()) if is_dataclass(cls)]
+    for cls in classes:
+        hints = inspect.get_annotations(cls)
+        for name, value in vars(cls).items():
+            is_value = not (callable(value) or hasattr(value, "__get__"))
+            if is_value and name not in hints and not name.startswith("_"):
+                kind = "float | None" if value is None else type(value).__name__
                 return (
-                    f"adds the field {', '.join(added)} in {cls.__name__}, which is not a "
-                    "dataclass itself: write @dataclass(frozen=True) above it"
+                    f"sets {name} in {cls.__name__} without a type, so that it is no field: write "
+                    f"`{name}: {kind} = ...`, or `{name}: ClassVar = ...` for a constant"
                 )
+        declared = {field.name for field in fields(cls)}
+        added = [n for n, h in hints.items() if n not in declared and "ClassVar" not in str(h)]
+        if added and "__dataclass_params__" not in vars(cls):
+            return (
+                f"adds the field {', '.join(added)} in {cls.__name__}, which is not a "
+                "dataclass itself: write @dataclass(frozen=True) above it"
+            )
     return None
 
 

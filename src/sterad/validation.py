@@ -6,7 +6,6 @@ TOML files and Python calls are checked here, with the same error messages.
 
 import contextlib
 import dataclasses
-import difflib
 import math
 import types
 import typing
@@ -16,7 +15,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from sterad.errors import SteradError
+from sterad.errors import SteradError, suggest_name
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ Seed = Annotated[int, Range(0, 2**32 - 1)]
 ADVANCED = {"advanced": True}
 """Metadata of fields that only --help-all shows."""
 
-ADDED = {"added": True}
+OMIT_DEFAULT_FROM_ID = {"omit_default_from_id": True}
 """Metadata of fields added after runs were recorded: at their default they are not in the id."""
 
 ALIASES = {
@@ -83,6 +82,7 @@ _DEFAULT_RANGES = {
     float: Range(-math.inf, math.inf, open_low=True, open_high=True),
 }
 """Ranges of fields that declare none: 64-bit integers and finite floats."""
+_BOOLEANS = {"true": True, "false": False}
 
 
 def resolve_field_name(name: str) -> str:
@@ -101,16 +101,15 @@ def build(cls: type[Any], values: Mapping[str, Any]) -> Any:
         raise SteradError(f"the fields of {cls.__name__} are {values!r}: give names with values")
     hints = field_types(cls)
     for name in values:
-        if name not in field_names(cls):
-            raise unknown_field(name, field_names(cls), cls.__name__)
+        if name not in hints:
+            raise unknown_field(name, hints, cls.__name__)
     return cls(**{name: check_value(name, value, hints[name]) for name, value in values.items()})
 
 
 def check_fields(instance: Any) -> None:
     """Raise an error if a field of a dataclass instance has a wrong type or is out of range."""
     for name, hint in field_types(type(instance)).items():
-        if name in field_names(type(instance)):
-            check_value(name, getattr(instance, name), hint)
+        check_value(name, getattr(instance, name), hint)
 
 
 def field_names(cls: type[Any]) -> list[str]:
@@ -120,7 +119,18 @@ def field_names(cls: type[Any]) -> list[str]:
 
 def field_types(cls: type[Any]) -> dict[str, Any]:
     """Return the types of a dataclass's fields with their ranges."""
-    return typing.get_type_hints(cls, include_extras=True)
+    hints = typing.get_type_hints(cls, include_extras=True)
+    return {name: hints[name] for name in field_names(cls)}
+
+
+def union_members(hint: Any) -> list[Any]:
+    """Return the types that a field accepts beside None; one, unless it is a union.
+
+    >>> union_members(int | str | None), union_members(bool)
+    ([<class 'int'>, <class 'str'>], [<class 'bool'>])
+    """
+    members = typing.get_args(hint) if _is_union(hint) else (hint,)
+    return [member for member in members if member is not type(None)]
 
 
 def check_value(name: str, value: Any, hint: Any) -> Any:
@@ -129,25 +139,22 @@ def check_value(name: str, value: Any, hint: Any) -> Any:
     >>> check_value("lr", 1, float), check_value("label_order", [1, 0], tuple[int, ...] | None)
     (1.0, (1, 0))
     """
-    plain, limits = _split_annotation(hint)
+    plain, _ = _split_annotation(hint)
+    if _is_union(plain):
+        return _check_union(name, value, plain)
     origin, inner = typing.get_origin(plain), typing.get_args(plain)
-    if origin in (typing.Union, types.UnionType):
-        return _check_union(name, value, inner)
     if origin is Literal:
         if type(value) not in (str, int) or value not in inner:
-            raise SteradError(f"{name} {value!r} is unknown: choose {_join_choices(inner)}")
+            raise SteradError(f"{name} {value!r} is unknown: choose {describe(hint)}")
         return value
     if origin is tuple and isinstance(value, list | tuple):
         return tuple(check_value(name, item, inner[0]) for item in value)
-    # numpy scalars become Python numbers, because JSON and checkpoints accept only those.
-    for kind, abstract in ((int, Integral), (float, Real)):
-        if plain is kind and isinstance(value, abstract) and not isinstance(value, bool):
-            number = _convert_number(kind, value)
-            return _check_range(name, number, limits or _DEFAULT_RANGES[kind], kind)
+    abstract = {int: Integral, float: Real}.get(plain)
+    if abstract and isinstance(value, abstract) and not isinstance(value, bool):
+        return _check_number(name, value, hint)
     if plain is Path and isinstance(value, str):
         return Path(value)
-    expected = origin or plain
-    if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
+    if abstract or not isinstance(value, origin or plain):
         raise SteradError(
             f"{name} {value!r} is of type {type(value).__name__}: give {describe(hint)}"
         )
@@ -161,19 +168,24 @@ def parse_value(name: str, texts: Sequence[str], hint: Any) -> Any:
     (None, (1, 2))
     """
     plain, _ = _split_annotation(hint)
-    inner = typing.get_args(plain)
-    if typing.get_origin(plain) is tuple:
+    if _is_union(plain):
+        is_none = [text.lower() for text in texts] == ["none"]
+        return None if is_none else parse_value(name, texts, union_members(plain)[0])
+    origin, inner = typing.get_origin(plain), typing.get_args(plain)
+    if origin is tuple:
         return tuple(parse_value(name, [text], inner[0]) for text in texts)
-    if typing.get_origin(plain) in (typing.Union, types.UnionType):
-        if len(texts) == 1 and texts[0].lower() == "none":
-            return None
-        return parse_value(name, texts, next(t for t in inner if t is not type(None)))
     text = texts[-1]
     if not text:
         raise SteradError(f"{name} is empty: give {describe(hint)}")
-    value = _convert_text(text, plain, inner)
-    if plain in (bool, int, float) and isinstance(value, str):
-        raise SteradError(f"{name} {text!r} cannot be parsed: give {describe(hint)}")
+    value: Any = text
+    if origin is Literal:
+        value = next((choice for choice in inner if str(choice) == text), text)
+    elif plain in (bool, int, float):
+        try:
+            value = _BOOLEANS[text.lower()] if plain is bool else plain(text)
+        except (KeyError, ValueError):
+            message = f"{name} {text!r} cannot be parsed: give {describe(hint)}"
+            raise SteradError(message) from None
     return check_value(name, value, hint)
 
 
@@ -185,15 +197,17 @@ def describe(hint: Any) -> str:
     """
     plain, limits = _split_annotation(hint)
     origin, inner = typing.get_origin(plain), typing.get_args(plain)
-    if origin in (typing.Union, types.UnionType):
+    if _is_union(plain):
         return " or ".join("none" if t is type(None) else describe(t) for t in inner)
     if origin is Literal:
-        return _join_choices(inner)
+        *others, last = map(str, inner)
+        return f"{', '.join(others)} or {last}" if others else last
     if origin is tuple:
         return f"a list, each item {describe(inner[0])}"
     if plain is int:
-        interval = f" from {limits.low:,.0f} to {limits.high:,.0f}" if limits else ""
-        return f"an integer{interval}"
+        return (
+            f"an integer from {limits.low:,.0f} to {limits.high:,.0f}" if limits else "an integer"
+        )
     if plain is float:
         return f"a number in {limits}" if limits else "a finite number"
     words = {bool: "true or false", str: "text", Path: "a path"}
@@ -203,9 +217,12 @@ def describe(hint: Any) -> str:
 def unknown_field(name: str, known: Iterable[str], where: str) -> SteradError:
     """Return the error for an unknown field name, with the nearest known one."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return SteradError(f"unknown field {name!r} in {where}: {hint}known are {', '.join(names)}")
+    near = suggest_name(name, names)
+    return SteradError(f"unknown field {name!r} in {where}: {near}known are {', '.join(names)}")
+
+
+def _is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
 
 
 def _split_annotation(hint: Any) -> tuple[Any, Range | None]:
@@ -216,44 +233,25 @@ def _split_annotation(hint: Any) -> tuple[Any, Range | None]:
     return plain, next((item for item in metadata if isinstance(item, Range)), None)
 
 
-def _check_union(name: str, value: Any, inner: Sequence[Any]) -> Any:
-    if value is None and type(None) in inner:
+def _check_union(name: str, value: Any, hint: Any) -> Any:
+    if value is None and type(None) in typing.get_args(hint):
         return None
-    *others, last = (t for t in inner if t is not type(None))
-    for hint in others:
+    *others, last = union_members(hint)
+    for member in others:
         with contextlib.suppress(SteradError):
-            return check_value(name, value, hint)
+            return check_value(name, value, member)
     return check_value(name, value, last)
 
 
-def _convert_number(kind: type[Any], value: Any) -> Any:
+def _check_number(name: str, value: Any, hint: Any) -> Any:
+    """Return a Python number: JSON and checkpoints do not accept numpy scalars."""
+    kind, limits = _split_annotation(hint)
     try:
-        return kind(value)
+        number = kind(value)
     except OverflowError:  # an integer too large for a float
-        return math.inf
-
-
-def _check_range(name: str, value: Any, limits: Range, kind: type[Any]) -> Any:
-    if value not in limits:
-        hint = kind if limits in _DEFAULT_RANGES.values() else Annotated[kind, limits]
-        is_huge = kind is int and value.bit_length() > 64
-        shown = f"with {value.bit_length()} bits" if is_huge else repr(value)
+        number = math.inf
+    if number not in (limits or _DEFAULT_RANGES[kind]):
+        is_huge = kind is int and number.bit_length() > 64
+        shown = f"with {number.bit_length()} bits" if is_huge else repr(number)
         raise SteradError(f"{name} {shown} is out of range: give {describe(hint)}")
-    return value
-
-
-def _convert_text(text: str, plain: Any, inner: Sequence[Any]) -> Any:
-    """Return the text converted to a type, or the text itself if that is not possible."""
-    if plain is bool:
-        return {"true": True, "false": False}.get(text.lower(), text)
-    if typing.get_origin(plain) is Literal:
-        return next((choice for choice in inner if str(choice) == text), text)
-    if plain in (int, float):
-        with contextlib.suppress(ValueError):
-            return plain(text)
-    return text
-
-
-def _join_choices(choices: Sequence[Any]) -> str:
-    *others, last = map(str, choices)
-    return f"{', '.join(others)} or {last}" if others else last
+    return number

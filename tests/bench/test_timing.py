@@ -34,7 +34,6 @@ def test_ratios_are_computed_within_a_round() -> None:
     timings = Timings({"step": [2.0, 6.0], "bare": [1.0, 3.0]})
     assert timings.ratio("step", "bare") == Spread(2.0, 2.0, 2.0)
     assert timings.difference("step", "bare") == Spread(2.0, 1.5, 2.5)
-    assert timings.fastest("step", "bare") == "bare"
 
 
 def test_one_round_has_no_spread() -> None:

@@ -11,9 +11,7 @@ SETUP = BenchSetup(image_size=8, channels=1, classes=5, memory=300, width=2)
 
 
 def make_learner(method: str) -> Replay:
-    learner = SETUP.learner(method, Execution(threads=1))
-    assert isinstance(learner, Replay)
-    return learner
+    return SETUP.learner(method, Execution(threads=1))
 
 
 def test_a_step_of_agd_fd_has_six_passes_of_74_images() -> None:

@@ -10,7 +10,7 @@ from sterad.errors import SteradError
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a root with twenty digits in the layout of MNIST."""
-    monkeypatch.setattr("sterad.data.idx.FashionMnist.system_folders", ())
+    monkeypatch.setattr("sterad.data.mnist.FashionMnist.system_folders", ())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "mnist").mkdir()
     for split in ("train", "t10k"):
@@ -61,7 +61,7 @@ def test_get_keeps_existing_files(root: Path, capsys: pytest.CaptureFixture[str]
 def test_invalid_names_and_arguments_are_refused(root: Path) -> None:
     with pytest.raises(SteradError, match="unknown dataset 'mnisty': did you mean 'mnist'"):
         main(["get", "mnisty", "--root", str(root)])
-    with pytest.raises(SteradError, match="'folder' has no official files to download"):
+    with pytest.raises(SteradError, match="'folder' has no official files: choose one of"):
         main(["get", "folder", "--root", str(root)])
     with pytest.raises(SteradError, match="unknown command 'data fetch'"):
         main(["fetch"])

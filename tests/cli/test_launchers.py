@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from sterad.cli.components import Request, parse_request
+from sterad.cli.components import Request, RequestParser
 from sterad.errors import SteradError
 from sterad.experiments.launchers import Local, Ray, Slurm
 from sterad.experiments.launchers.local import MAX_RUNS_PER_CORE
@@ -21,7 +21,8 @@ class Options:
 
 
 def parse(argv: list[str]) -> Request:
-    return parse_request(argv, "command", "about", None, ("launcher",), {"Options": (Options,)})
+    sections = {"Options": (Options,)}
+    return RequestParser("command", "about", None, ("launcher",), sections).parse(argv)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def _no_other_data(
     """Keep the tests away from the user's data and cache."""
     monkeypatch.delenv("STERAD_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-    monkeypatch.setattr("sterad.data.idx.FashionMnist.system_folders", ())
+    monkeypatch.setattr("sterad.data.mnist.FashionMnist.system_folders", ())
 
 
 @pytest.fixture

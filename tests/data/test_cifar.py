@@ -44,7 +44,7 @@ def test_class_names_of_the_binary_files(make_cifar: Made) -> None:
 def test_truncated_binary_file_raises(make_cifar: Made) -> None:
     file = make_cifar("cifar10", "binary") / "cifar-10-batches-bin" / "data_batch_3.bin"
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(SteradError, match=r"data_batch_3.bin' has 3072 bytes.*truncated"):
+    with pytest.raises(SteradError, match=r"data_batch_3.bin' is truncated: its 3072 bytes"):
         Cifar10(root=file.parents[1]).load()
 
 
@@ -61,7 +61,9 @@ def test_wrong_number_of_labels_raises(
 ) -> None:
     file = make_cifar("cifar100", "python") / "cifar-100-python" / "test"
     file.write_bytes(python2({b"data": np.zeros((2, 3072), np.uint8), b"fine_labels": [1]}))
-    with pytest.raises(SteradError, match=r"1 labels.*for 2 images"):
+    with pytest.raises(
+        SteradError, match=r"shape \(2, 3072\) with labels as int64 of shape \(1,\)"
+    ):
         Cifar100(root=file.parents[1]).load()
 
 

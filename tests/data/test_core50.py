@@ -44,7 +44,7 @@ def test_missing_session_raises(make_core50: Made) -> None:
 def test_object_missing_in_one_session_raises(make_core50: Made) -> None:
     root = make_core50()
     shutil.rmtree(root / "core50_128x128" / "s7" / "o2")
-    with pytest.raises(SteradError, match="'o2' is in only one of the sessions s1 and s7"):
+    with pytest.raises(SteradError, match="'o2' in only one of the sessions s1 and s7"):
         Core50(root=root).load()
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from sterad.data import Digits
-from sterad.data.digits import is_every_fifth
 
 
 def test_images_equal_those_of_scikit_learn() -> None:
@@ -34,11 +33,3 @@ def test_split_is_fixed_and_balanced() -> None:
     assert data.input_shape == (1, 8, 8)
     assert not data.flip
     assert data.train_images.max() == 255
-
-
-def test_is_every_fifth_agrees_with_counting() -> None:
-    labels = np.random.default_rng(0).integers(0, 4, 200)
-    count = dict.fromkeys(range(4), 0)
-    for label, marked in zip(labels.tolist(), is_every_fifth(labels), strict=True):
-        count[label] += 1
-        assert marked == (count[label] % 5 == 0)

@@ -10,12 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from sterad.data.download import RetryPolicy, download
+from sterad.data.download import download
 from sterad.errors import SteradError
 
 CONTENT = random.Random(0).randbytes(300_000)
 MD5 = hashlib.md5(CONTENT).hexdigest()
-QUICK = RetryPolicy(stall_seconds=0.3, tries=2, pause_seconds=0.0)
+
+
+@pytest.fixture(autouse=True)
+def _quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sterad.data.download.STALL_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("sterad.data.download.MAX_TRIES", 2)
+    monkeypatch.setattr("sterad.data.download.FIRST_PAUSE_S", 0.0)
 
 
 class Server(ThreadingHTTPServer):
@@ -79,11 +85,11 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def fetch(server: Server, tmp_path: Path) -> Callable[..., Path]:
-    def once(*plan: str, size: int | None = len(CONTENT), md5: str | None = MD5) -> Path:
+    def once(*plan: str, size: int = len(CONTENT), md5: str | None = MD5) -> Path:
         server.plan, server.seen = list(plan), []
         target = tmp_path / "deep" / "file.gz"
         url = f"http://127.0.0.1:{server.server_address[1]}/file.gz"
-        download(url, target, size, md5, QUICK)
+        download(url, target, size, md5)
         return target
 
     return once
@@ -195,7 +201,7 @@ def test_unreachable_server_raises(tmp_path: Path) -> None:
         port = free.getsockname()[1]
     target = tmp_path / "x.zip"
     with pytest.raises(SteradError, match="cannot be reached") as caught:
-        download(f"http://127.0.0.1:{port}/x.zip", target, 9, "0" * 32, QUICK)
+        download(f"http://127.0.0.1:{port}/x.zip", target, 9, "0" * 32)
     assert re.search(
         rf"put x.zip \(9 bytes, md5 0+\) at '{target}' and run it again", str(caught.value)
     )
@@ -205,4 +211,4 @@ def test_unreachable_server_raises(tmp_path: Path) -> None:
 def test_unwritable_folder_raises(tmp_path: Path, server: Server) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SteradError, match="cannot write"):
-        download("http://127.0.0.1:1/x", tmp_path / "file" / "x", 9, None, QUICK)
+        download("http://127.0.0.1:1/x", tmp_path / "file" / "x", 9, None)

@@ -19,7 +19,7 @@ def test_train_and_test_folders(make_folder: Made) -> None:
     assert data.test_labels.tolist() == [0] * 5 + [1] * 5
     assert data.class_names == ("ant", "bee")
     assert not data.flip
-    assert Folder(folder="pets", flip=True).allows_flip()
+    assert Folder(folder="pets", flip=True).flip
 
 
 def test_random_split_depends_on_the_seed(make_folder: Made) -> None:
@@ -71,7 +71,8 @@ def test_images_of_different_sizes_raise(
     root = make_folder(("train", "test"))
     save_image(root / "pets" / "train" / "bee" / "3.png", np.zeros((9, 9, 3), np.uint8))
     with pytest.raises(
-        SteradError, match=r"train image 8, .*has 9x9 pixels instead of 8x8.*give image_size"
+        SteradError,
+        match=r"the image .*train/bee/3\.png' has 9x9 pixels instead of 8x8.*give image_size",
     ):
         Folder(root=root, folder="pets").load()
 

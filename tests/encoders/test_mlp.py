@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from sterad.encoders import ENCODERS, MLP, build_network
+from sterad.encoders import ENCODERS, MLP, Flatten, build_network
 
 
 @pytest.mark.parametrize("shape", [(7,), (1, 8, 8), (3, 4, 4)])
@@ -33,7 +33,7 @@ def test_flatten_returns_the_pixels() -> None:
 
 
 def test_flatten_with_a_linear_head_is_a_linear_classifier() -> None:
-    network = build_network("flatten", (5,), 1, "linear", 4, torch.Generator())
+    network = build_network(lambda: Flatten((5,), 1), "linear", 4, torch.Generator())
     weight, bias = network.parameters()
     x = torch.rand(3, 5)
     assert torch.allclose(network(x), x @ weight.T + bias)

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from sterad.encoders import MLP, Network, build_network, grow
-from sterad.encoders.network import to_sphere
+from sterad.encoders import MLP, Flatten, Network, ResNet18, build_network, grow, make_encoder
 from sterad.errors import SteradError
 
 
@@ -14,7 +13,11 @@ def rng(seed: int = 0) -> torch.Generator:
 
 
 def small(head: str = "mlp", outputs: int | None = 6) -> Network:
-    return build_network("resnet18", (1, 8, 8), 2, head, outputs, rng())
+    return build_network(lambda: ResNet18((1, 8, 8), 2), head, outputs, rng())
+
+
+def small_mlp(generator: torch.Generator) -> Network:
+    return build_network(lambda: MLP((5,), 2), "mlp", 4, generator)
 
 
 def count(module: nn.Module) -> int:
@@ -27,7 +30,7 @@ def count(module: nn.Module) -> int:
     ids=["FD on CIFAR", "SCR on CIFAR", "FD on Tiny-ImageNet"],
 )
 def test_parameter_count_is_the_published_one(side: int, outputs: int, published: int) -> None:
-    network = build_network("resnet18", (3, side, side), 64, "mlp", outputs, rng())
+    network = build_network(lambda: ResNet18((3, side, side), 64), "mlp", outputs, rng())
     # The released encoder also has a linear layer 512 → 100 that is never used.
     assert count(network) == published - (512 * 100 + 100)
 
@@ -45,9 +48,9 @@ def test_raw_and_unit_outputs() -> None:
         assert torch.allclose(unit * raw.norm(dim=1, keepdim=True), raw, atol=1e-6)
 
 
-def test_to_sphere_of_a_zero_row_has_a_finite_gradient() -> None:
+def test_unit_output_of_a_zero_row_has_a_finite_gradient() -> None:
     x = torch.zeros(1, 3, requires_grad=True)
-    unit = to_sphere(x)
+    unit = Network(Flatten((3,), 1), nn.Identity())(x, unit=True)
     (gradient,) = torch.autograd.grad(unit.sum(), x)
     assert torch.equal(unit, torch.zeros(1, 3))
     assert bool(gradient.isfinite().all())
@@ -76,8 +79,8 @@ def test_one_pass_updates_the_batch_statistics_once() -> None:
 def test_weights_depend_on_the_generator_only() -> None:
     state = torch.get_rng_state()
     generator = rng(3)
-    first, second = (build_network("mlp", (5,), 2, "mlp", 4, g) for g in (generator, rng(3)))
-    other = build_network("mlp", (5,), 2, "mlp", 4, generator)
+    first, second = (small_mlp(g) for g in (generator, rng(3)))
+    other = small_mlp(generator)
     assert torch.equal(torch.get_rng_state(), state)
     for (name, a), b in zip(first.named_parameters(), second.parameters(), strict=True):
         assert torch.equal(a, b), name
@@ -90,7 +93,7 @@ def test_weights_have_the_default_initialization_of_torch() -> None:
         torch.manual_seed(3)
         encoder = MLP((5,), 2)
         head = nn.Sequential(nn.Linear(16, 512), nn.ReLU(), nn.Linear(512, 4))
-    found = build_network("mlp", (5,), 2, "mlp", 4, rng(3))
+    found = small_mlp(rng(3))
     expected = Network(encoder, head)
     for a, b in zip(found.parameters(), expected.parameters(), strict=True):
         assert torch.equal(a, b)
@@ -105,6 +108,6 @@ def test_network_is_on_the_default_device() -> None:
 
 def test_invalid_networks_raise() -> None:
     with pytest.raises(SteradError, match="did you mean 'resnet18'"):
-        build_network("resnet81", (1, 8, 8), 2, "mlp", 6, rng())
+        make_encoder("resnet81", (1, 8, 8), 2)
     with pytest.raises(SteradError, match="the 16 features are the outputs, not 6"):
         small("none", 6)

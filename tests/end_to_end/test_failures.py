@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from sterad.cli import main
-from sterad.experiments.checkpoint import save_checkpoint
+from sterad.experiments.checkpoint import save_checkpoint, save_hashed
 
 SMALL = [
     *("--dataset", "synthetic", "--classes", "4", "--per-class", "12", "--tasks", "2"),
@@ -119,9 +119,9 @@ def test_a_checkpoint_of_another_run_is_refused(
     file = interrupted_run(tmp_path) / "checkpoint.pt"
     save_checkpoint(file, "another-run", {})
     assert "belongs to 'another-run'" in error_of(*TRAIN, "--out", str(tmp_path))
-    torch.save({"weights": torch.zeros(2)}, file)
+    save_hashed(file, {"weights": torch.zeros(2)})
     assert "is not a checkpoint of sterad" in error_of(*TRAIN, "--out", str(tmp_path))
-    torch.save({"format": "sterad checkpoint", "schema": 99, "owner": "", "state": {}}, file)
+    save_hashed(file, {"format": "sterad checkpoint", "schema": 99, "owner": "", "state": {}})
     assert "schema 99" in error_of(*TRAIN, "--out", str(tmp_path))
 
 

@@ -8,7 +8,7 @@ from PIL import Image
 
 from sterad import OnlineClassifier, Study
 from sterad.cli import COMMANDS, main
-from sterad.data.folder import Folder
+from sterad.data import Folder
 from sterad.errors import SteradError
 from sterad.experiments.launchers import Job
 
@@ -159,5 +159,5 @@ def test_a_diverging_classifier_raises_an_error() -> None:
         for _ in range(5):
             classifier.partial_fit(x, y).predict(x)
 
-    with pytest.raises(SteradError, match="the classifier has diverged"):
+    with pytest.raises(SteradError, match=r"the norm of the gradient is .* nothing of rows"):
         train()

@@ -32,7 +32,7 @@ MAX_WAIT_S = 0.25
 def values_of(method: str, stream: str, teacher: str) -> dict[str, object]:
     """Return the values of a small run that uses all kinds of state."""
     values = dict(VALUES) if stream != "domain" else {k: VALUES[k] for k in VALUES if k != "tasks"}
-    if METHODS[method].predicts_immediately:
+    if METHODS[method].trains == "on-stream":
         values |= {"test_then_train": True}
     return values | ({} if teacher == "none" else {"teacher": teacher, "predict_with": "average"})
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from sterad.encoders import Encoder, Network, build_network, make_head
+from sterad.encoders import Encoder, Network, build_network, make_encoder, make_head
 from sterad.encoders.encoder import Folds
 from sterad.encoders.resnet import BasicBlock, ResNet18
 from sterad.engine.batchnorm_folding import WeightBuffers, folded
@@ -30,7 +30,8 @@ def trained(network: Network) -> Network:
 
 
 def build(encoder: str = "resnet18") -> Network:
-    return trained(build_network(encoder, SHAPE, 3, "mlp", 4, torch.Generator().manual_seed(0)))
+    rng = torch.Generator().manual_seed(0)
+    return trained(build_network(lambda: make_encoder(encoder, SHAPE, 3), "mlp", 4, rng))
 
 
 def count_norms(network: nn.Module) -> int:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from sterad.encoders import Network, build_network
+from sterad.encoders import Network, ResNet18, build_network, make_encoder, make_head
 from sterad.encoders.resnet import BatchNorm
 from sterad.engine.parallel import ParallelForward
 
@@ -19,7 +19,8 @@ State = dict[str, Tensor]
 
 def make_network(encoder: str = "resnet18", width: int = 2) -> Network:
     shape = (3, 16, 16) if encoder != "mlp" else (12,)
-    return build_network(encoder, shape, width, "mlp", 8, torch.Generator().manual_seed(0))
+    rng = torch.Generator().manual_seed(0)
+    return build_network(lambda: make_encoder(encoder, shape, width), "mlp", 8, rng)
 
 
 def make_views(encoder: str = "resnet18") -> list[Tensor]:
@@ -98,7 +99,7 @@ def test_replicas_follow_the_weights_over_several_steps() -> None:
 def test_a_replaced_head_is_used() -> None:
     network, parallel = make_network(), ParallelForward(2)
     assert parallel(network, make_views()).shape == (20, 8)
-    network.head = build_network("resnet18", (3, 16, 16), 2, "linear", 11, torch.Generator()).head
+    network.head = make_head("linear", network.encoder.features, 11)
     z = parallel(network, make_views())
     z.sum().backward()
     assert z.shape == (20, 11)
@@ -121,7 +122,8 @@ def test_running_statistics_use_the_momentum_of_each_layer(
 
 
 def test_a_batch_of_one_image_equals_the_sequential_pass() -> None:
-    network = build_network("resnet18", (1, 8, 8), 2, "mlp", 4, torch.Generator().manual_seed(0))
+    rng = torch.Generator().manual_seed(0)
+    network = build_network(lambda: ResNet18((1, 8, 8), 2), "mlp", 4, rng)
     x = list(torch.rand(3, 1, 1, 8, 8, generator=torch.Generator().manual_seed(0)))
     sequential = copy.deepcopy(network)
     assert torch.equal(ParallelForward(2)(network, x), torch.cat([sequential(view) for view in x]))

@@ -18,11 +18,18 @@ from sterad.methods import METHODS, Learner, Problem, build_learner
 from sterad.streams import Batch, Clear, Domain, Evaluation, Stream
 
 
+@dataclasses.dataclass(frozen=True)
+class NoFields:
+    """A config without fields."""
+
+
 class FirstClass(Learner):
     """Predicts the class it saw first for all images."""
 
+    Config = NoFields
+
     def observe(self, batch: Batch) -> Tensor | None:
-        self.admit(batch)
+        self.see(batch)
         return None
 
     def consolidate(self) -> None:
@@ -38,7 +45,7 @@ class FirstClass(Learner):
 def test_cells_accuracy_and_confusion_by_hand() -> None:
     data = Synthetic(classes=4, per_class=5, test_per_class=6).load()
     stream = Clear(tasks=2, batch_size=5, label_order=(0, 1, 2, 3)).open(data, seed=0)
-    learner = FirstClass(None, Problem(data.input_shape, 4, memory=1))
+    learner = FirstClass(NoFields(), Problem(data.input_shape, 4, memory=1))
     learner.observe(Batch(torch.zeros(3, 1, 8, 8), torch.tensor([0, 1, 2])))
     result = evaluate(learner, stream)
     # Class 0 is correct: 6 of 18 images of seen classes; 6 of 12 of task 1; none of task 2, whose
@@ -51,7 +58,7 @@ def test_cells_accuracy_and_confusion_by_hand() -> None:
 def test_unseen_tasks_have_no_cell() -> None:
     data = Synthetic(classes=4, per_class=5, test_per_class=6).load()
     stream = Clear(tasks=2, label_order=(2, 3, 0, 1)).open(data, seed=0)
-    learner = FirstClass(None, Problem(data.input_shape, 4, memory=1))
+    learner = FirstClass(NoFields(), Problem(data.input_shape, 4, memory=1))
     learner.observe(Batch(torch.zeros(2, 1, 8, 8), torch.tensor([2, 3])))
     assert evaluate(learner, stream).cells == (0.5, None)
 
@@ -74,7 +81,7 @@ def test_sphere_points_have_unit_length_and_seen_classes() -> None:
     labels, points = found
     assert set(labels) == {classes[0]}
     assert torch.allclose(torch.tensor(points).norm(dim=1), torch.ones(len(points)), atol=1e-3)
-    without_sphere = FirstClass(None, Problem(data.input_shape, 6, memory=1))
+    without_sphere = FirstClass(NoFields(), Problem(data.input_shape, 6, memory=1))
     without_sphere.observe(stream.batch(0))
     assert sphere_points(without_sphere, stream, classes) is None
 
@@ -96,7 +103,7 @@ def two_domains() -> Stream:
 
 def test_a_domain_counts_from_its_first_image_under_its_transformation() -> None:
     stream = two_domains()
-    learner = BrightnessClassifier(None, Problem((1, 4, 4), 2, memory=1))
+    learner = BrightnessClassifier(NoFields(), Problem((1, 4, 4), 2, memory=1))
     learner.observe(Batch(torch.zeros(2, 1, 4, 4), torch.tensor([0, 1])))
     assert evaluate(learner, stream, samples=1).cells == (1.0, None)
     assert evaluate(learner, stream, samples=4) == EvaluationResult(
@@ -112,19 +119,19 @@ def test_images_in_several_evaluations_count_once() -> None:
     stream = Clear(tasks=2, label_order=(0, 1, 2, 3)).open(data, seed=0)
     everything = Evaluation("all", (0, 1, 2, 3), np.arange(24))
     twice = dataclasses.replace(stream, scored=(everything, stream.evaluations()[0]))
-    learner = FirstClass(None, Problem(data.input_shape, 4, memory=1))
+    learner = FirstClass(NoFields(), Problem(data.input_shape, 4, memory=1))
     learner.observe(Batch(torch.zeros(4, 1, 8, 8), torch.arange(4)))
     assert evaluate(learner, twice) == EvaluationResult(0.25, (0.25, 0.5))
 
 
 def test_accuracy_is_zero_without_test_images() -> None:
     stream = two_domains()
-    learner = BrightnessClassifier(None, Problem((1, 4, 4), 2, memory=1))
+    learner = BrightnessClassifier(NoFields(), Problem((1, 4, 4), 2, memory=1))
     learner.observe(Batch(torch.zeros(1, 1, 4, 4), torch.tensor([0])))
     assert evaluate(learner, stream, samples=1).accuracy == 0
 
 
 def test_evaluating_before_the_first_batch_raises_an_error() -> None:
-    learner = BrightnessClassifier(None, Problem((1, 4, 4), 2, memory=1))
+    learner = BrightnessClassifier(NoFields(), Problem((1, 4, 4), 2, memory=1))
     with pytest.raises(SteradError, match="no evaluation of the stream has started"):
         evaluate(learner, two_domains())

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sterad.data import DATASETS, Dataset
-from sterad.data.description import Defaults
+from sterad.data import DATASETS, Dataset, Defaults
 from sterad.data.synthetic import Synthetic
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig

@@ -33,14 +33,14 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
 
 def count_images(**values: object) -> float:
     config = RunConfig.of(**values)
-    return images(config, size_of(config.dataset.fields, config.dataset.name))
+    return images(config, size_of(config.dataset))
 
 
 def test_the_size_of_a_named_dataset_is_known_without_its_files(tmp_path: Path) -> None:
     config = RunConfig.of(
         dataset="cifar100", per_class=50, classes=20, image_size=16, root=tmp_path
     )
-    size = size_of(config.dataset.fields, "cifar100")
+    size = size_of(config.dataset)
     assert (size.train, size.test, size.shape) == (1000, 2000, (3, 16, 16))
 
 
@@ -60,40 +60,37 @@ def test_training_from_scratch_is_counted_at_each_consolidation() -> None:
 
 def test_without_records_the_estimate_is_nominal() -> None:
     config = RunConfig.of(method="er", dataset="cifar10", memory=500)
-    estimated = estimate(config, [])
-    assert estimated.seconds == pytest.approx(
-        NOMINAL_SECONDS[64] * images(config, size_of(config.dataset.fields, "cifar10"))
-    )
-    assert "nominal" in estimated.basis
-    halved = estimate(RunConfig.of(method="er", dataset="cifar10", memory=500, image_size=16), [])
-    assert halved.seconds == pytest.approx(estimated.seconds / 4, rel=0.01)
+    seconds, basis = estimate(config, [])
+    assert seconds == pytest.approx(NOMINAL_SECONDS[64] * images(config, size_of(config.dataset)))
+    assert "nominal" in basis
+    half = RunConfig.of(method="er", dataset="cifar10", memory=500, image_size=16)
+    assert estimate(half, [])[0] == pytest.approx(seconds / 4, rel=0.01)
 
 
 def test_the_time_per_image_has_a_minimum() -> None:
     config = RunConfig.of(method="er", **TINY)
-    size = size_of(config.dataset.fields, "synthetic")
-    assert estimate(config, []).seconds == pytest.approx(MIN_SECONDS * images(config, size))
+    size = size_of(config.dataset)
+    assert estimate(config, [])[0] == pytest.approx(MIN_SECONDS * images(config, size))
 
 
 def test_the_speed_comes_from_records_of_the_same_network_and_size(record: RunRecord) -> None:
     other = RunConfig.of(method="scr", **TINY)
-    estimated = estimate(other, [record, record])
-    assert "the median of 2 runs of this network and size" in estimated.basis
-    size = size_of(other.dataset.fields, "synthetic")
-    assert estimated.seconds == pytest.approx(images(other, size) / record.images_per_second)
-    assert "nominal" in estimate(RunConfig.of(method="scr", **TINY | {"width": 3}), [record]).basis
+    seconds, basis = estimate(other, [record, record])
+    assert "the median of 2 runs of this network and size" in basis
+    size = size_of(other.dataset)
+    assert seconds == pytest.approx(images(other, size) / record.images_per_second)
+    assert "nominal" in estimate(RunConfig.of(method="scr", **TINY | {"width": 3}), [record])[1]
 
 
 def test_records_of_other_seeds_are_preferred(record: RunRecord) -> None:
     slow = dataclasses.replace(record, seconds=100.0)
     estimated = estimate(RunConfig.of(method="er", seed=5, **TINY), [slow])
-    assert estimated.seconds == 100.0
-    assert estimated.basis == "other seeds of it: 1 finished"
+    assert estimated == (100.0, "other seeds of it: 1 finished")
 
 
 def test_the_count_is_close_to_that_of_a_run(record: RunRecord) -> None:
     config = RunConfig.of(method="er", **TINY)
-    size = size_of(config.dataset.fields, "synthetic")
+    size = size_of(config.dataset)
     with_record, without = images(config, size, [record]), images(config, size)
     # At the first steps the memory holds less than a memory batch.
     assert with_record == pytest.approx(without, rel=0.3)

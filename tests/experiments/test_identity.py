@@ -141,7 +141,7 @@ def test_the_record_has_the_digest_of_the_data(tmp_path: Path) -> None:
 def test_other_data_on_another_machine_raise() -> None:
     write_npz(0)
     config = RunConfig.of(method="er", dataset="npz", npz_file="own.npz")
-    values = config.to_dict(places=True)
+    values = config.to_dict(with_paths=True)
     assert RunConfig.from_dict(values) == config
     write_npz(1)
     with pytest.raises(SteradError, match=r"the data differ from those .* bring the same"):

@@ -28,26 +28,30 @@ def stream(tasks: int = 2, per_class: int = 50) -> Stream:
     return Clear(tasks=tasks, batch_size=10, label_order=order).open(data, seed=0)
 
 
+def make_recorder(stream: Stream) -> LossRecorder:
+    return LossRecorder(stream.tasks, len(stream))
+
+
 def make_batch(*labels: int) -> Batch:
     return Batch(torch.zeros(len(labels), 1, 8, 8), torch.tensor(labels))
 
 
 def test_old_classes_are_those_of_earlier_tasks() -> None:
-    recorder, learner = LossRecorder(stream()), FakeLearner()
+    recorder, learner = make_recorder(stream()), FakeLearner()
     learner.set_losses(1, 1, 0, 2, 3, 3, 3)
     recorder.record(learner, make_batch(2, 3, 1), 7)  # type: ignore[arg-type]
     assert recorder.losses == [(7, (2 + 3 + 3 + 3) / 4, 2 / 3)]
 
 
 def test_the_first_task_has_no_old_classes() -> None:
-    recorder, learner = LossRecorder(stream()), FakeLearner()
+    recorder, learner = make_recorder(stream()), FakeLearner()
     learner.set_losses(0, 1, 1)
     recorder.record(learner, make_batch(0, 1), 1)  # type: ignore[arg-type]
     assert recorder.losses == []
 
 
 def test_losses_that_are_not_finite_are_not_recorded() -> None:
-    recorder, learner = LossRecorder(stream()), FakeLearner()
+    recorder, learner = make_recorder(stream()), FakeLearner()
     learner.sample_losses = [(torch.tensor([1.0, torch.nan]), torch.tensor([0, 2]))]
     recorder.record(learner, make_batch(2), 1)  # type: ignore[arg-type]
     assert recorder.losses == []
@@ -55,7 +59,7 @@ def test_losses_that_are_not_finite_are_not_recorded() -> None:
 
 def test_the_number_of_recorded_steps_is_limited() -> None:
     long = stream(per_class=1250)
-    recorder, learner = LossRecorder(long), FakeLearner()
+    recorder, learner = make_recorder(long), FakeLearner()
     recorded = 0
     for step in range(len(long)):
         recorder.prepare(learner, step)  # type: ignore[arg-type]
@@ -65,7 +69,7 @@ def test_the_number_of_recorded_steps_is_limited() -> None:
 
 def test_domains_share_their_classes_so_nothing_is_recorded() -> None:
     data = Synthetic(classes=4, per_class=5, test_per_class=1).load()
-    recorder, learner = LossRecorder(Domain().open(data, seed=0)), FakeLearner()
+    recorder, learner = make_recorder(Domain().open(data, seed=0)), FakeLearner()
     recorder.prepare(learner, 0)  # type: ignore[arg-type]
     assert learner.sample_losses is None
 
@@ -76,11 +80,10 @@ def test_recording_does_not_change_the_weights(method: str) -> None:
         method=method, dataset="synthetic", per_class=6, memory=8, width=2, views=1
     )
     recorded, other = (prepare(config, Execution(threads=1)) for _ in range(2))
-    other.loss_recorder = None
+    other.loss_recorder = LossRecorder((), 0)
     for session in (recorded, other):
         for batch in session.batches():
             session.learn(batch)
-    assert recorded.loss_recorder is not None
     assert len(recorded.loss_recorder.losses) > 3
     assert all(new > 0 and old > 0 for _, new, old in recorded.loss_recorder.losses)
     assert _weights(recorded.learner) == _weights(other.learner)

@@ -39,7 +39,7 @@ def test_everything_is_kept_in_order_as_bytes(sizes: list[int], capacity: int) -
         assert torch.equal(batch.x, numbered(int(batch.y[0]), len(batch)).x)
     if total:
         assert memory.state_dict()["columns"]["x"].dtype == torch.uint8
-        assert memory.at(torch.tensor([total - 1])).y.item() == total - 1
+        assert memory.read(torch.tensor([total - 1])).y.item() == total - 1
 
 
 def test_capacity_doubles() -> None:

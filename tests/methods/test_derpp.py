@@ -101,7 +101,7 @@ def test_logits_stored_before_the_head_grew_are_compared_over_their_own_width() 
     for step, labels in enumerate(([0, 1], [1, 3], [5, 0], [5, 3], [0, 9])):
         batch = Batch(stream.batch(step).x, torch.tensor(labels * 5))
         reference = copy.deepcopy(learner)
-        reference.admit(batch)
+        reference.see(batch)
         loss = take_step(learner, batch)
         assert loss.item() == pytest.approx(literal_step(reference, batch, stored), rel=1e-4)
     assert {len(row) for row in stored.values()} == {2, 4, 6, 10}

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sterad.encoders import Network, build_network
+from sterad.encoders import Network, ResNet18, build_network
 from sterad.errors import SteradError
 from sterad.methods.dvc import DVC, DVCConfig, gradient_norm, most_interfered
 from sterad.streams import Batch
@@ -140,7 +140,8 @@ def test_invalid_fields_raise(fields: dict[str, Any], message: str) -> None:
 @pytest.fixture
 def network() -> Network:
     """Return a network whose running statistics differ from the initial ones."""
-    network = build_network("resnet18", (1, 8, 8), 2, "linear", 5, torch.Generator().manual_seed(1))
+    rng = torch.Generator().manual_seed(1)
+    network = build_network(lambda: ResNet18((1, 8, 8), 2), "linear", 5, rng)
     network(random_images(32, seed=2))
     return network
 

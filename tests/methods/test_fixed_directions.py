@@ -145,7 +145,7 @@ def test_a_label_beyond_the_projection_widens_it_and_the_learner_resumes_bit_for
         learner.observe(Batch(x, torch.tensor([0, 1, 2, 3, 0, 1])))
     assert learner.network.outputs == 4
     before = [p.detach().clone() for p in learner.network.head.parameters()]
-    learner.admit(Batch(x[:1], torch.tensor([9])))
+    learner.see(Batch(x[:1], torch.tensor([9])))
     assert learner.network.outputs == 10
     for old, new in zip(before, learner.network.head.parameters(), strict=True):
         assert torch.equal(old, new[: len(old)])

@@ -46,7 +46,7 @@ def test_training_equals_the_literal_loop(method: type[FromScratch]) -> None:
     rng = {purpose: generator(3, f"{purpose} 40") for purpose in ("network", "views", "order")}
     reference = trained(method, memory_batch=12)
     reference.rng = rng
-    network = reference.make_network()
+    network = reference.make_network(reference.problem.classes or 1)
     rates = [0.005, 0.05, 0.05] if method is GDumb else [0.03, 0.03 * 0.75, 0.03 * 0.25]
     decay = 1e-6 if method is GDumb else 5e-4
     optimizer = torch.optim.SGD(network.parameters(), momentum=0.9, weight_decay=decay)
@@ -164,7 +164,7 @@ def test_joint_stores_everything_and_is_evaluated_only_at_the_end() -> None:
     learner = trained(Joint, 6)
     assert len(learner.memory) == 60 > learner.problem.memory
     assert learner.memory_counts(6) is None
-    assert (Joint.final_only, GDumb.final_only) == (True, False)
+    assert (Joint.trains, GDumb.trains) == ("at-end", "at-evaluation")
     config = JointConfig()
     assert (config.epochs, config.memory_batch, config.augmentation) == (20, 64, "full")
 

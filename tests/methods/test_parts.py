@@ -137,7 +137,7 @@ class Constant(Learner):
     Config = NoFields
 
     def observe(self, batch: Batch) -> None:
-        self.admit(batch)
+        self.see(batch)
 
     def consolidate(self) -> None:
         pass

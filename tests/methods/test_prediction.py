@@ -110,7 +110,7 @@ def replace_data(learner: Replay) -> None:
 
 def replace_network(learner: Replay) -> None:
     parts = learner.parts
-    network = learner.make_network()
+    network = learner.make_network(learner.problem.classes or 1)
     learner.engine = parts.engine(network, learner.problem.execution, parts.optimizer)
 
 

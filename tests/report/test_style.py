@@ -45,8 +45,8 @@ def test_colors_are_distinct_for_the_color_blind(vision: str) -> None:
 
 def test_24_methods_have_distinct_styles() -> None:
     styles = [line_style(index) for index in range(24)]
-    assert len({(style.color, style.dash) for style in styles}) == 24
-    assert len({style.marker for style in styles[:6]}) == 6
+    assert len({(style["color"], style["linestyle"]) for style in styles}) == 24
+    assert len({style["marker"] for style in styles[:6]}) == 6
 
 
 @pytest.mark.parametrize("count", [0, 1, 6, 7, 100])

@@ -2,7 +2,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 
-from sterad.report.figures.accuracy_over_time import draw_accuracy
+from sterad.report.figures.along_stream import draw_accuracy
 from sterad.report.figures.sphere import draw_spheres
 from sterad.report.figures.stream_and_memory import draw_memory
 from sterad.report.style import INK, make_figure, shorten, use_theme

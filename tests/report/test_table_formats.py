@@ -184,8 +184,7 @@ def test_csv_has_one_row_per_run(two_methods: list[RunRecord]) -> None:
 
 def test_csv_has_one_row_per_cell(two_methods: list[RunRecord]) -> None:
     layout = lay_out(two_methods)
-    tables = [build_table(layout), build_table(layout, "anytime_accuracy")]
-    rows = read_csv(cells_csv(layout, tables))
+    rows = read_csv(cells_csv([build_table(layout), build_table(layout, "anytime_accuracy")]))
     assert len(rows) == 4
     best, other = rows[:2]
     assert (best["method"], best["mark"], best["n"]) == ("agd-fd", "best", "3")
@@ -201,3 +200,10 @@ def test_csv_escapes_commas_and_quotes(make_record: Build) -> None:
     name = 'a, "b"\n=c'
     (row,) = csv.DictReader(runs_csv([make_record(name)]).splitlines(keepends=True))
     assert row["method.name"] == name
+
+
+def test_csv_has_the_comparison_with_the_best_mean(records_at: BuildMany) -> None:
+    records = records_at({"er": (0.5, 0.5), "agd-fd": (0.9, 0.9), "scr": (0.7, 0.7)})
+    rows = read_csv(cells_csv([build_table(lay_out(records))]))
+    compared = {row["method"]: row["compared_with"] for row in rows}
+    assert compared == {"agd-fd": "", "er": "agd-fd", "scr": "agd-fd"}

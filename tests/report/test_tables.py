@@ -3,12 +3,10 @@ from collections.abc import Callable
 
 import pytest
 
-from sterad.errors import SteradError
 from sterad.report.tables import build_table, format_summary
-from sterad.results.comparison import RULE
 from sterad.results.grouping import lay_out
 from sterad.results.record import RunRecord
-from sterad.results.statistics import Summary
+from sterad.results.statistics import RULE, Summary
 
 Build = Callable[..., RunRecord]
 BuildMany = Callable[..., list[RunRecord]]
@@ -29,11 +27,6 @@ def test_runs_without_the_metric_are_not_counted(records: list[RunRecord]) -> No
     records[0] = dataclasses.replace(records[0], test_then_train_accuracy=0.5)
     table = build_table(lay_out(records), "test_then_train_accuracy")
     assert [format_summary(cell) for cell in table.rows[0][1]] == ["50.00 (n=1)", "–"]
-
-
-def test_unknown_metric(records: list[RunRecord]) -> None:
-    with pytest.raises(SteradError, match="did you mean 'anytime_accuracy'"):
-        build_table(lay_out(records), "anytime_acuracy")
 
 
 def test_footnotes_explain_marks_and_missing_marks(records_at: BuildMany) -> None:

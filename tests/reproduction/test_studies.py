@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sterad.cli.components import parse_request
-from sterad.cli.train import OutputOptions
-from sterad.engine.execution import Execution
-from sterad.experiments.config import RunConfig, RunSettings
+from sterad.cli.train import parse_train_request
+from sterad.experiments.config import RunConfig
 from sterad.experiments.study import Study
 from sterad_reproduction.numbers import Number, load_numbers
 from sterad_reproduction.protocol import find_differences, paper_settings, relevant_settings
@@ -60,10 +58,7 @@ def test_the_command_of_a_number_is_a_run_of_its_study(
 def parse_command(line: str) -> RunConfig:
     """Return the config of a `sterad train` command for seed 0."""
     words = line.partition("sterad train ")[2].partition(";")[0].replace("$seed", "0").split()
-    groups = {"Run": (RunSettings, OutputOptions), "Execution": (Execution,)}
-    return parse_request(
-        words, "sterad train", "", "method", ("dataset", "stream"), groups
-    ).config()
+    return parse_train_request(words).config()
 
 
 @pytest.mark.parametrize(("name", "runs"), [("paper-time", 11), ("paper-loss-ratio", 3)])

@@ -1,17 +1,21 @@
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import special, stats
+from scipy import stats
 
-from sterad.errors import SteradError
 from sterad.results.statistics import (
     CONFIDENCE,
+    NO_DIFFERENCE,
+    SIGNIFICANCE,
+    TOO_FEW_SEEDS,
+    Ranking,
     Summary,
-    incomplete_beta,
+    correct_holm,
+    paired_p,
+    rank_methods,
     rank_values,
     summarize,
     t_quantile,
@@ -30,11 +34,6 @@ def test_standard_deviation_by_hand() -> None:
 
 def test_one_value_has_no_standard_deviation() -> None:
     assert summarize([0.3]) == Summary(0.3, None, 1)
-
-
-def test_no_values_raise_an_error() -> None:
-    with pytest.raises(SteradError, match="at least one run"):
-        summarize([])
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=20))
@@ -86,23 +85,98 @@ def test_quantiles_agree_with_scipy(level: float, freedom: int) -> None:
     assert t_quantile(level, freedom) == pytest.approx(expected, rel=1e-11)
 
 
-@pytest.mark.parametrize("a", [0.01, 0.5, 3.0, 80.0, 900.0])
-@pytest.mark.parametrize("b", [0.02, 0.5, 7.0, 300.0])
-def test_incomplete_beta_agrees_with_scipy(a: float, b: float) -> None:
-    for x in (0.0, 1e-9, 0.2, 0.5, 0.77, 0.999, 1.0):
-        assert incomplete_beta(x, a, b) == pytest.approx(special.betainc(a, b, x), abs=1e-12)
+def marks(ranking: Ranking) -> tuple[set[int], set[int]]:
+    return set(ranking.best), set(ranking.second)
 
 
-INVALID_CALLS: list[Callable[[], float]] = [
-    lambda: two_sided_p(1.0, 0),
-    lambda: t_quantile(1.0, 3),
-    lambda: t_quantile(95, 3),
-    lambda: incomplete_beta(1.5, 1, 1),
-    lambda: incomplete_beta(0.5, 0, 1),
-]
+def seeds(
+    mean: float, spread: float = 0.001, count: int = 10, rng_seed: int = 0
+) -> dict[object, float]:
+    noise = np.random.default_rng(rng_seed).normal(size=count)
+    return {seed: mean + spread * float(noise[seed]) for seed in range(count)}
 
 
-@pytest.mark.parametrize("call", INVALID_CALLS)
-def test_undefined_values_raise_an_error(call: Callable[[], float]) -> None:
-    with pytest.raises(SteradError):
-        call()
+@pytest.mark.parametrize("count", [2, 3, 10, 50])
+@pytest.mark.parametrize("shift", [0.0, 0.01, 0.5])
+def test_paired_test_agrees_with_scipy(count: int, shift: float) -> None:
+    rng = np.random.default_rng(count)
+    common = rng.normal(size=count)
+    one, other = common + 0.1 * rng.normal(size=count) + shift, common
+    expected = stats.ttest_rel(one, other).pvalue
+    assert paired_p(summarize((one - other).tolist())) == pytest.approx(expected, rel=1e-9)
+
+
+def test_p_value_of_equal_differences() -> None:
+    assert paired_p(summarize([0.0, 0.0, 0.0])) == 1.0
+    assert paired_p(summarize([0.25, 0.25])) == 0.0
+
+
+def test_holm_by_hand() -> None:
+    # sorted: 0.01 * 4, 0.015 * 3, 0.02 * 2 (lifted to the one before), 0.4 * 1
+    assert correct_holm([0.02, 0.01, 0.4, 0.015]) == pytest.approx((0.045, 0.04, 0.4, 0.045))
+    assert correct_holm([0.9, 0.8]) == (1.0, 1.0)
+    assert correct_holm([]) == ()
+
+
+def test_holm_controls_the_error_rate() -> None:
+    rng = np.random.default_rng(7)
+    trials = [min(correct_holm(rng.uniform(size=6).tolist())) <= SIGNIFICANCE for _ in range(4000)]
+    assert 0.03 < np.mean(trials) < 0.06
+
+
+def test_best_and_second_are_marked() -> None:
+    ranking = rank_methods([seeds(0.7, rng_seed=1), seeds(0.9, rng_seed=2), seeds(0.8, rng_seed=3)])
+    assert marks(ranking) == ({1}, {2})
+    assert ranking.unmarked == ""
+
+
+def test_indistinguishable_methods_share_a_mark() -> None:
+    first = [seeds(0.9, 0.05, rng_seed=1), seeds(0.901, 0.05, rng_seed=2)]
+    assert marks(rank_methods([*first, seeds(0.3), seeds(0.3, rng_seed=5)])) == ({0, 1}, {2, 3})
+
+
+def test_paired_seeds_make_small_differences_significant() -> None:
+    base = seeds(0.5, spread=0.1)
+    shifted = {seed: value + 0.004 + 0.0001 * int(str(seed)) for seed, value in base.items()}
+    assert rank_methods([base, shifted]).best == {1}  # an unpaired test finds no difference
+
+
+def test_no_marks_without_significant_differences() -> None:
+    ranking = rank_methods([seeds(0.5, 0.1, rng_seed=s) for s in range(4)])
+    assert marks(ranking) == (set(), set())
+    assert ranking.unmarked == NO_DIFFERENCE
+    assert len(ranking.comparisons) == 3
+
+
+def test_no_marks_with_too_few_common_seeds() -> None:
+    one: dict[object, float] = {0: 0.9}
+    assert rank_methods([one, {0: 0.1}]).unmarked == TOO_FEW_SEEDS
+    assert rank_methods([{0: 0.9, 1: 0.9}, {2: 0.1, 3: 0.1}]).unmarked == TOO_FEW_SEEDS
+    assert rank_methods([one, seeds(0.1), seeds(0.2)]).unmarked == TOO_FEW_SEEDS
+
+
+def test_a_method_with_too_few_seeds_is_not_marked() -> None:
+    ranking = rank_methods([seeds(0.9), seeds(0.5, rng_seed=1), {0: 0.89}])
+    assert marks(ranking) == ({0}, {1})
+
+
+def test_fewer_than_two_methods_have_an_empty_ranking() -> None:
+    assert rank_methods([]) == rank_methods([seeds(0.5)]) == rank_methods([{}, {}, seeds(0.5)])
+    assert rank_methods([seeds(0.5)]).unmarked == ""
+
+
+def test_excluded_methods_do_not_change_the_marks() -> None:
+    ranking = rank_methods([{}, seeds(0.9, rng_seed=1), seeds(0.5)])
+    assert marks(ranking) == ({1}, {2})
+
+
+def test_lower_is_better() -> None:
+    ranking = rank_methods([seeds(0.1), seeds(0.5, rng_seed=1)], higher_is_better=False)
+    assert marks(ranking) == ({0}, {1})
+
+
+def test_a_noisy_method_is_not_marked_above_a_significantly_worse_one() -> None:
+    noisy: dict[object, float] = {seed: 3 * (-1.0) ** seed for seed in range(10)}
+    ranking = rank_methods([seeds(0.9), seeds(0.5, rng_seed=1), noisy])
+    assert [test.corrected < 0.05 for test in ranking.comparisons[:2]] == [True, False]
+    assert marks(ranking) == ({0}, {1, 2})

@@ -4,7 +4,7 @@ import pytest
 from sterad.data import Dataset
 from sterad.errors import SteradError
 from sterad.streams import Clear, IBlurry, SiBlurry, Stream
-from sterad.streams.i_blurry import random_cuts
+from sterad.streams.blurry import random_cuts
 from sterad.streams.tasks import home_tasks
 
 

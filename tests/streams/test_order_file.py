@@ -21,7 +21,7 @@ from sterad.streams import (
     read_order,
     save_order,
 )
-from sterad.streams.transforms import Transform
+from sterad.streams.domain_transforms import DomainTransform
 
 
 def data() -> Dataset:
@@ -139,7 +139,7 @@ def test_an_unwritable_path_raises_and_changes_nothing(
 
 
 def test_a_custom_transformation_raises(tmp_path: Path) -> None:
-    class Mine(Transform):
+    class Mine(DomainTransform):
         def __call__(self, x: torch.Tensor) -> torch.Tensor:
             return x
 

@@ -3,7 +3,7 @@ import pytest
 
 from sterad.data import Dataset, Digits, Synthetic
 from sterad.errors import SteradError
-from sterad.streams import Batch, Blurry, Boundary, Clear, Iid, LongTail
+from sterad.streams import Blurry, Boundary, Clear, Iid, LongTail
 from sterad.streams.tasks import TaskSplit, label_order, split_order, task_order
 
 TEN = """
@@ -93,16 +93,13 @@ def test_a_task_holds_exactly_its_classes_and_ends_with_a_boundary() -> None:
     assert stream.tasks == ((5, 4), (1, 2), (9, 6), (7, 0), (3, 8))
     task = 0
     shown: list[int] = []
-    for step, event in stream.events():
-        if isinstance(event, Boundary):
-            assert (event.task, event.step) == (task, step)
+    for step in range(1, len(stream) + 1):
+        shown += stream.order[stream.samples_after(step - 1) : stream.samples_after(step)].tolist()
+        if (boundary := stream.boundary(step)) is not None:
+            assert boundary == Boundary(task, step)
             wanted = np.isin(data.train_labels, stream.tasks[task])
             assert sorted(shown) == sorted(np.flatnonzero(wanted))
             task, shown = task + 1, []
-        else:
-            shown += stream.order[
-                stream.samples_after(step - 1) : stream.samples_after(step)
-            ].tolist()
     assert task == 5
 
 
@@ -111,9 +108,8 @@ def test_the_last_partial_batch_of_each_task_is_kept() -> None:
     labels = np.repeat([0, 1, 2], [5, 20, 13])
     data = Dataset.from_arrays(images, labels, images, labels)
     stream = Clear(tasks=3, label_order=(2, 0, 1)).open(data, 0)
-    sizes = [len(event) if isinstance(event, Batch) else "end" for _, event in stream.events()]
-    assert sizes == [10, 3, "end", 5, "end", 10, 10, "end"]
-    assert len(stream) == 5
+    assert [len(stream.batch(step)) for step in range(len(stream))] == [10, 3, 5, 10, 10]
+    assert stream.boundary_steps == (2, 3, 5)
     assert stream.ends == (13, 18, 38)
 
 
@@ -125,8 +121,7 @@ def test_the_published_counts_of_batches() -> None:
 def test_iid_mixes_all_classes_and_announces_no_end() -> None:
     stream = Iid(tasks=5).open(Synthetic(per_class=200).load(), seed=0)
     assert (stream.proportions(10) > 5).all()
-    assert stream.ends == ()
-    assert not any(isinstance(event, Boundary) for _, event in stream.events())
+    assert stream.ends == stream.boundary_steps == ()
 
 
 def test_iid_has_one_evaluation_per_task() -> None:

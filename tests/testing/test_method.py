@@ -135,8 +135,8 @@ class Diverges(Valid):
 
 
 class MiscountsSeenClasses(Valid):
-    def admit(self, batch: Batch) -> None:
-        super().admit(batch)
+    def see(self, batch: Batch) -> None:
+        super().see(batch)
         self.seen = torch.arange(4)
 
 

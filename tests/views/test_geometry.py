@@ -1,4 +1,4 @@
-"""Crops and flips against kornia, rotations against numpy, and the distribution of parameters."""
+"""Crops against kornia, rotations against numpy, and the distribution of parameters."""
 
 import kornia
 import numpy as np
@@ -8,10 +8,10 @@ from torch import Tensor
 
 from sterad.views.geometry import (
     FOLD,
-    Boxes,
+    choose,
     draw_boxes,
+    draw_chosen,
     draw_offsets,
-    flip,
     interpolation,
     mirrored_crop,
     padded_crop,
@@ -24,10 +24,30 @@ def rng(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def corners(boxes: Boxes) -> Tensor:
+@pytest.mark.parametrize("probability", [0.2, 0.5, 0.8])
+def test_samples_are_chosen_with_their_probability(probability: float) -> None:
+    chosen = draw_chosen(20_000, probability, torch.Generator().manual_seed(0))
+    assert chosen.dtype == torch.bool
+    assert float(chosen.double().mean()) == pytest.approx(probability, abs=0.01)
+
+
+def test_choose_is_exact() -> None:
+    rng = torch.Generator().manual_seed(0)
+    x, changed = torch.rand(2, 50, 3, 7, 7, generator=rng)
+    chosen = draw_chosen(50, 0.5, rng)
+    expected = torch.where(chosen[:, None, None, None], changed, x)
+    assert torch.equal(choose(x, changed, chosen), expected)
+
+
+def flip(x: Tensor, chosen: Tensor) -> Tensor:
+    return torch.where(chosen[:, None, None, None], x.flip(-1), x)
+
+
+def corners(boxes: Tensor) -> Tensor:
     """Return the corners (x, y) in the format of kornia: clockwise from the top left, inclusive."""
-    right, bottom = boxes.left + boxes.width - 1, boxes.top + boxes.height - 1
-    points = [(boxes.left, boxes.top), (right, boxes.top), (right, bottom), (boxes.left, bottom)]
+    top, left, height, width = boxes
+    right, bottom = left + width - 1, top + height - 1
+    points = [(left, top), (right, top), (right, bottom), (left, bottom)]
     return torch.stack([torch.stack(point, dim=1) for point in points], dim=1).double()
 
 
@@ -63,7 +83,7 @@ def test_mirrored_boxes_are_flipped_crops(channels_last: bool) -> None:
 def test_resized_crop_of_the_whole_image_is_the_image() -> None:
     x = torch.rand(2, 3, 32, 32, generator=rng())
     none, all_ = torch.zeros(2, dtype=torch.long), torch.full((2,), 32)
-    assert torch.equal(resized_crop(x, Boxes(none, none, all_, all_)), x)
+    assert torch.equal(resized_crop(x, torch.stack([none, none, all_, all_])), x)
 
 
 def test_interpolation_weighs_at_most_two_neighbors() -> None:
@@ -77,14 +97,14 @@ def test_interpolation_weighs_at_most_two_neighbors() -> None:
 
 def test_boxes_lie_inside_and_follow_area_and_aspect() -> None:
     n, side = 20_000, 256
-    boxes = draw_boxes(n, side, side, rng())
-    assert boxes.top.dtype == torch.int64
-    assert int(boxes.top.min()) == 0
-    assert int(boxes.left.min()) == 0
-    assert int((boxes.top + boxes.height).max()) == side
-    assert int((boxes.left + boxes.width).max()) == side
-    area = (boxes.height * boxes.width).double() / side**2
-    aspect = boxes.width.double() / boxes.height
+    top, left, height, width = draw_boxes(n, side, side, rng())
+    assert top.dtype == torch.int64
+    assert int(top.min()) == 0
+    assert int(left.min()) == 0
+    assert int((top + height).max()) == side
+    assert int((left + width).max()) == side
+    area = (height * width).double() / side**2
+    aspect = width.double() / height
     assert 0.19 < float(area.min()) < 0.22
     assert float(area.max()) > 0.97
     # Below 3/4 every aspect fits, so there the area is uniform.
@@ -98,28 +118,25 @@ def test_boxes_lie_inside_and_follow_area_and_aspect() -> None:
 
 
 def test_box_positions_are_uniform() -> None:
-    boxes = draw_boxes(20_000, 8, 8, rng())
-    room = 8 - boxes.height
-    assert bool((boxes.top <= room).all())
+    top, _, height, _ = draw_boxes(20_000, 8, 8, rng())
+    room = 8 - height
+    assert bool((top <= room).all())
     for free in range(1, 5):
-        starts = torch.bincount(boxes.top[room == free], minlength=free + 1).double()
+        starts = torch.bincount(top[room == free], minlength=free + 1).double()
         assert torch.allclose(
             starts / starts.sum(), torch.full((free + 1,), 1 / (free + 1)).double(), atol=0.03
         )
 
 
 def test_the_whole_image_is_a_possible_box() -> None:
-    boxes = draw_boxes(2_000, 8, 8, rng())
-    assert bool(((boxes.height == 8) & (boxes.width == 8)).any())
+    _, _, height, width = draw_boxes(2_000, 8, 8, rng())
+    assert bool(((height == 8) & (width == 8)).any())
 
 
 def test_a_box_that_never_fits_is_the_largest_in_the_center() -> None:
     # All areas are 1, so only a width that rounds to 10 fits, and 10 x 40 is far from 4/3.
     boxes = draw_boxes(5, 40, 10, rng(), min_area=1.0)
-    assert boxes.width.tolist() == [10] * 5
-    assert boxes.height.tolist() == [13] * 5
-    assert boxes.left.tolist() == [0] * 5
-    assert boxes.top.tolist() == [13] * 5
+    assert boxes.T.tolist() == [[13, 0, 13, 10]] * 5
 
 
 @pytest.mark.parametrize("side", [8, 28, 32, 64])
@@ -156,14 +173,6 @@ def test_an_empty_batch_stays_empty() -> None:
     x = torch.rand(0, 3, 8, 8)
     assert resized_crop(x, draw_boxes(0, 8, 8, rng())).shape == x.shape
     assert padded_crop(x, draw_offsets(0, 2, rng()), 2).shape == x.shape
-
-
-@pytest.mark.parametrize("side", [8, 28, 32, 64])
-def test_flip_matches_kornia_and_changes_only_the_chosen(side: int) -> None:
-    x = torch.rand(4, 3, side, side, generator=torch.Generator().manual_seed(0))
-    flipped = flip(x, torch.tensor([True, False, True, False]))
-    assert torch.equal(flipped[::2], kornia.geometry.transform.hflip(x[::2]))
-    assert torch.equal(flipped[1::2], x[1::2])
 
 
 def reference(

@@ -55,7 +55,6 @@ class StepCost:
 def measure_step(setup: BenchSetup, method: str, execution: Execution, rounds: Rounds) -> StepCost:
     """Time a step of a method together with the bare network."""
     learner = setup.learner(method, execution)
-    assert isinstance(learner, Replay)
     step = setup.step_function(learner)
     learner.network.sizes.clear()
     workload = record_workload(step)
@@ -70,8 +69,10 @@ def measure_step(setup: BenchSetup, method: str, execution: Execution, rounds: R
         modes["compiled"] = bare.compiled().run_sequentially
     mode = "sequential"
     if len(modes) > 1:
-        mode = time_interleaved(modes, SELECTION_ROUNDS).fastest(*modes)
-    _reset_peak_memory()
+        trial = time_interleaved(modes, SELECTION_ROUNDS)
+        mode = min(modes, key=lambda name: trial.of(name).median)
+    if sys.platform == "linux":
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     timings = time_interleaved({"step": step, mode: modes[mode]}, rounds)
     total_images = workload.trained_images + workload.forward_only_images
     return StepCost(
@@ -88,13 +89,8 @@ def measure_step(setup: BenchSetup, method: str, execution: Execution, rounds: R
     )
 
 
-def _reset_peak_memory() -> None:
-    if sys.platform == "linux":
-        Path("/proc/self/clear_refs").write_text("5")
-
-
 def _peak_memory_bytes() -> int | None:
-    """Return the largest resident size since `_reset_peak_memory`; None if not on Linux."""
+    """Return the largest resident size since the last reset; None if not on Linux."""
     if sys.platform != "linux":
         return None
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -102,12 +98,12 @@ def _peak_memory_bytes() -> int | None:
     return int(found[0].split()[1]) * 1024 if found else None
 
 
-def measure_stages(setup: BenchSetup, method: str, execution: Execution, rounds: Rounds) -> Timings:
-    """Time a step of a fixed-directions method and each of its stages.
+def measure_stages(setup: BenchSetup, execution: Execution, rounds: Rounds) -> Timings:
+    """Time a step of AGD-FD and each of its stages.
 
     A memory larger than any of the paper's is timed as well.
     """
-    learner = setup.learner(method, execution)
+    learner = setup.learner("agd-fd", execution)
     assert isinstance(learner, FixedDirections)
     batch = setup.batch(seed=1)
     joined = Batch.concatenate(learner.memory.sample(learner.config.memory_batch), batch)
@@ -125,48 +121,45 @@ def measure_stages(setup: BenchSetup, method: str, execution: Execution, rounds:
         "views": lambda: learner.views_of(images),
         "memory": lambda: use_memory(learner, batch),
         "memory of 10,000 images of 64 pixels": lambda: use_memory(large_learner, large_batch),
-        "checks": lambda: learner.admit(batch),
+        "checks": lambda: learner.see(batch),
     }
-    timer = StageTimer(learner)
+    inner = _time_inner_stages(learner)
     timings = time_interleaved(functions, rounds)
-    last = slice(-len(timings.seconds["step"]), None)  # without the warm-up round
-    inner = {"loss": timer.loss[last], "optimizer": timer.optimizer[last]}
-    return Timings({**timings.seconds, **inner})
+    count = len(timings.seconds["step"])  # without the warm-up round
+    return Timings({**timings.seconds, **{name: inner[name][-count:] for name in inner}})
 
 
-class StageTimer:
-    """Measures the seconds of the loss (forward and backward) and of the optimizer in each step.
+def _time_inner_stages(learner: FixedDirections) -> dict[str, list[float]]:
+    """Return lists to which each later step appends the seconds of its loss and its optimizer.
 
-    Hooks measure them within a step, because outside of it they would need a backward pass of their
-    own and find other data in the caches.
+    The loss is its forward and backward pass. Hooks measure it within a step, because outside of it
+    it would need a backward pass of its own and find other data in the caches.
     """
+    seconds: dict[str, list[float]] = {"loss": [], "optimizer": []}
+    compute_loss: Callable[..., Tensor] = learner.loss_of
+    start = forward_seconds = 0.0
 
-    def __init__(self, learner: FixedDirections) -> None:
-        """Wrap the objective of a learner and hook its optimizer."""
-        self.objective: Callable[..., Tensor] = learner.loss_of
-        self.loss: list[float] = []
-        self.optimizer: list[float] = []
-        self.start = self.forward_seconds = 0.0
-        learner.engine.optimizer.register_step_pre_hook(self._start_clock)
-        learner.engine.optimizer.register_step_post_hook(self._record_optimizer)
-        setattr(learner, "loss_of", self._timed_objective)  # noqa: B010 - mypy: a method
+    def start_clock(*_: object) -> None:
+        nonlocal start
+        start = time.perf_counter()
 
-    def _timed_objective(self, z: Tensor, *rest: Any) -> Tensor:
+    def timed_loss(z: Tensor, *rest: Any) -> Tensor:
+        nonlocal forward_seconds
         before = time.perf_counter()
-        loss = self.objective(z, *rest)
-        self.forward_seconds = time.perf_counter() - before
-        loss.register_hook(self._start_clock)
-        z.register_hook(self._record_loss)
+        loss = compute_loss(z, *rest)
+        forward_seconds = time.perf_counter() - before
+        loss.register_hook(start_clock)
+        z.register_hook(lambda _: seconds["loss"].append(forward_seconds + elapsed()))
         return loss
 
-    def _start_clock(self, *_: object) -> None:
-        self.start = time.perf_counter()
+    def elapsed() -> float:
+        return time.perf_counter() - start
 
-    def _record_loss(self, _: Tensor) -> None:
-        self.loss.append(self.forward_seconds + time.perf_counter() - self.start)
-
-    def _record_optimizer(self, *_: object) -> None:
-        self.optimizer.append(time.perf_counter() - self.start)
+    optimizer = learner.engine.optimizer
+    optimizer.register_step_pre_hook(start_clock)
+    optimizer.register_step_post_hook(lambda *_: seconds["optimizer"].append(elapsed()))
+    setattr(learner, "loss_of", timed_loss)  # noqa: B010 - mypy: a method
+    return seconds
 
 
 def measure_evaluation(
@@ -174,7 +167,6 @@ def measure_evaluation(
 ) -> Timings:
     """Time predictions: by `predict_all`, and by the plain network in small batches."""
     learner = setup.learner("er", execution)
-    assert isinstance(learner, Replay)
     pixels = (setup.batch(images).x * 255).byte().numpy()
     network = deepcopy(learner.network).eval()
     network.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
@@ -209,34 +201,33 @@ def measure_scaling(setup: BenchSetup, execution: Execution, rounds: Rounds) -> 
     """
     linear, execution = replace(setup, encoder="flatten"), replace(execution, compile=False)
 
-    def after_steps(steps: int) -> Replay:
-        return linear.learner_after(steps * linear.batch_size, execution)
+    def with_image_size(size: int) -> tuple[BenchSetup, int]:
+        return replace(setup, image_size=size), 0
 
-    def with_memory(memory: int) -> Replay:
-        return replace(linear, memory=memory).learner_after(10 * memory, execution)
-
-    def with_classes(classes: int) -> Replay:
-        return replace(linear, classes=classes).learner_after(0, execution)
-
-    def with_image_size(image_size: int) -> Replay:
-        return replace(setup, image_size=image_size).learner_after(0, execution)
-
-    for quantity, small, large, make_learner in (
-        ("steps of the stream", 1_000, 100_000, after_steps),
-        ("images in memory", 1_000, 100_000, with_memory),
-        ("classes", 10, 1_000, with_classes),
+    cases: tuple[tuple[str, int, int, Callable[[int], tuple[BenchSetup, int]]], ...] = (
+        # The setup of a size, and the number of stream images before the step.
+        ("steps of the stream", 1_000, 100_000, lambda size: (linear, size * linear.batch_size)),
+        (
+            "images in memory",
+            1_000,
+            100_000,
+            lambda size: (replace(linear, memory=size), 10 * size),
+        ),
+        ("classes", 10, 1_000, lambda size: (replace(linear, classes=size), 0)),
         ("image size in pixels", 16, 32, with_image_size),
         ("image size in pixels", 16, 64, with_image_size),
-    ):
-        functions = {str(size): _steps_function(make_learner(size)) for size in (small, large)}
+    )
+    for quantity, small, large, setup_of in cases:
+        functions = {
+            str(size): _steps_function(*setup_of(size), execution) for size in (small, large)
+        }
         ratio = time_interleaved(functions, rounds).ratio(str(large), str(small))
         yield Scaling(quantity, small, large, ratio)
 
 
-def _steps_function(learner: Replay) -> Callable[[], None]:
-    shape, classes = learner.problem.input_shape, learner.problem.classes or 1
-    batch = BenchSetup(shape[-1], shape[0], classes).batch(seed=1)
-    steps = LINEAR_STEPS if learner.problem.encoder == "flatten" else 1
+def _steps_function(setup: BenchSetup, samples: int, execution: Execution) -> Callable[[], None]:
+    learner, batch = setup.learner_after(samples, execution), setup.batch(seed=1)
+    steps = LINEAR_STEPS if setup.encoder == "flatten" else 1
 
     def take_steps() -> None:
         for _ in range(steps):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from sterad.engine.execution import Execution
-from sterad.methods import METHODS, Learner, Problem, build_learner
+from sterad.methods import METHODS, Problem, build_learner
 from sterad.methods.base.from_scratch import FromScratch
 from sterad.methods.base.replay import Replay
 from sterad.streams import Batch
@@ -45,7 +45,7 @@ class BenchSetup:
         """Return the execution with its open fields chosen for a long run."""
         return execution.resolve(self.input_shape, self.width, STREAM_STEPS)
 
-    def learner(self, method: str, execution: Execution) -> Learner:
+    def learner(self, method: str, execution: Execution) -> Replay:
         """Return a learner that has stored one large batch."""
         problem = Problem(
             input_shape=self.input_shape,
@@ -57,6 +57,7 @@ class BenchSetup:
             execution=execution,
         )
         learner = build_learner(method, METHODS[method].Config(), problem, STREAM_STEPS)
+        assert isinstance(learner, Replay)
         learner.problem.execution.apply()
         learner.observe(self.batch(STORED_IMAGES))
         return learner
@@ -64,18 +65,18 @@ class BenchSetup:
     def learner_after(self, samples: int, execution: Execution) -> Replay:
         """Return an ER learner in its state after `samples` images of a stream."""
         learner = self.learner("er", execution)
-        assert isinstance(learner, Replay)
-        state, stored = learner.state_dict(), min(samples, self.memory)
         if samples:
+            state, stored = learner.state_dict(), min(samples, self.memory)
             rng = torch.Generator().manual_seed(0)
             x = torch.randint(0, 256, (stored, *self.input_shape), dtype=torch.uint8, generator=rng)
             y = torch.randint(0, self.classes, (stored,), generator=rng)
+            state["seen"] = torch.arange(self.classes)
             state["memory"] |= {"seen": samples, "columns": {"x": x, "y": y}}
             state["images"] = samples // self.batch_size * (self.batch_size + 64)
             learner.load_state_dict(state)
         return learner
 
-    def step_function(self, learner: Learner) -> Callable[[], object]:
+    def step_function(self, learner: Replay) -> Callable[[], object]:
         """Return a function that takes one training step.
 
         Methods that train from scratch on the memory take a step of that training.

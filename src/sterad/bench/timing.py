@@ -1,10 +1,11 @@
 """Interleaved timing: functions take turns, so that other load slows all of them alike."""
 
-import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
+
+import numpy as np
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,7 @@ class Spread:
         >>> Spread.of([3.0, 1.0, 2.0])
         Spread(median=2.0, low=1.5, high=2.5)
         """
-        if len(values) == 1:
-            return Spread(values[0], values[0], values[0])
-        low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+        low, median, high = np.quantile(values, (0.25, 0.5, 0.75)).tolist()
         return Spread(median, low, high)
 
     def __str__(self) -> str:
@@ -40,10 +39,6 @@ class Timings:
     def of(self, name: str) -> Spread:
         """Return the seconds of one function."""
         return Spread.of(self.seconds[name])
-
-    def fastest(self, *names: str) -> str:
-        """Return the name with the smallest median."""
-        return min(names, key=lambda name: self.of(name).median)
 
     def ratio(self, name: str, other: str) -> Spread:
         """Return the time of `name` over that of `other`, computed within each round."""
@@ -70,19 +65,16 @@ def time_interleaved(functions: Mapping[str, Callable[[], object]], rounds: Roun
 
     Every other round runs backwards, so that no function always follows the same one.
     """
+    order = list(functions.items())
+    for _, function in reversed(order):
+        function()
     seconds: dict[str, list[float]] = {name: [] for name in functions}
-    start = 0.0
-    for number in count(-1):
-        now = time.perf_counter()
-        if number <= 0:  # compilation in the warm-up round does not count
-            start = now
-        elif number >= rounds.count and now - start >= rounds.seconds:
+    start = time.perf_counter()  # compilation in the warm-up round does not count
+    for number in count():
+        if number >= rounds.count and time.perf_counter() - start >= rounds.seconds:
             break
-        order = list(functions.items())
         for name, function in order if number % 2 == 0 else reversed(order):
             before = time.perf_counter()
             function()
-            after = time.perf_counter()
-            if number >= 0:
-                seconds[name].append(after - before)
+            seconds[name].append(time.perf_counter() - before)
     return Timings(seconds)

@@ -3,7 +3,7 @@
 Hooks on encoders and optimizers record the workload, so that no method has to declare it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass
@@ -117,8 +117,13 @@ class BareNetwork:
             for replica in self.replicas:
                 replica.zero_grad(set_to_none=True)
             list(self.pool.map(self._run_pass, self.replicas, step))
-            self._sum_gradients(replica for replica, _ in zip(self.replicas, step, strict=False))
-            if any(one_pass.has_backward for one_pass in step):
+            pairs = zip(self.replicas, step, strict=False)
+            if trained := [replica for replica, one_pass in pairs if one_pass.has_backward]:
+                total, *others = map(_gradients, trained)
+                for gradients in others:
+                    add_each_(total, gradients)
+                for weight, gradient in zip(self.weights, total, strict=False):
+                    weight.grad = gradient
                 self.optimizer.step()
 
     def _run_pass(self, network: Network, one_pass: Pass) -> None:
@@ -127,16 +132,9 @@ class BareNetwork:
         if one_pass.has_backward:
             out.backward(torch.ones_like(out))
 
-    def _sum_gradients(self, replicas: Iterable[Network]) -> None:
-        total: list[Tensor] | None = None
-        for replica in replicas:
-            grads = [w.grad for w in replica.parameters() if w.grad is not None]
-            if grads and total is None:
-                total = grads
-            elif grads and total is not None:
-                add_each_(total, grads)
-        for weight, grad in zip(self.weights, total or [], strict=False):
-            weight.grad = grad
+
+def _gradients(network: Network) -> list[Tensor]:
+    return [weight.grad for weight in network.parameters() if weight.grad is not None]
 
 
 def mark_sizes_for_compilation(network: Network, workload: Workload) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-from sterad.errors import SteradError
+from sterad.errors import SteradError, suggest_name
 from sterad.optional_imports import require_reproduction
 from sterad.threads import set_wait_policy
 
@@ -42,7 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     try:
         with _sigterm_as_interrupt():
-            return _run(arguments[0], arguments[1:])
+            code = _run(arguments[0], arguments[1:])
+            sys.stdout.flush()  # raises here if the reader has closed the pipe
+            return code
     except SteradError as error:
         print(f"sterad: {error}", file=sys.stderr)
         return 2
@@ -94,9 +96,6 @@ def _run(name: str, arguments: list[str]) -> int:
             return int(entry_point.load()(arguments))
         if name == "verify":
             return int(require_reproduction("verify").main(arguments))
-        near = importlib.import_module("difflib").get_close_matches(name, COMMANDS, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise SteradError(f"unknown command {name!r}: {hint}known are {', '.join(COMMANDS)}")
-    command = importlib.import_module(f"sterad.cli.{name}")
-    code: int = command.main(arguments)
-    return code
+        near = suggest_name(name, COMMANDS)
+        raise SteradError(f"unknown command {name!r}: {near}known are {', '.join(COMMANDS)}")
+    return int(importlib.import_module(f"sterad.cli.{name}").main(arguments))

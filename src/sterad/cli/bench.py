@@ -10,9 +10,8 @@ from typing import Annotated, Any
 
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
-from sterad.atomic import write_atomically
 from sterad.bench.measurements import (
     Scaling,
     StepCost,
@@ -26,7 +25,8 @@ from sterad.bench.timing import Rounds, Spread, Timings
 from sterad.cli.options import parse_options, positional
 from sterad.data.progress import progress
 from sterad.engine.execution import Execution, Precision
-from sterad.experiments.provenance import provenance
+from sterad.experiments.run import provenance
+from sterad.files import write_atomically
 from sterad.methods import METHODS
 from sterad.validation import Range
 
@@ -69,14 +69,22 @@ def bench(options: BenchOptions) -> None:
     # The precision chosen for this image size also applies to the other sizes.
     execution = dataclasses.replace(execution, precision=resolved.precision)
     names = [METHODS.resolve(name) for name in options.methods] or list(METHODS)
-    _print_setup(setup, resolved)
+    compiled = "single passes compiled" if resolved.compile else "nothing compiled"
+    console.print(provenance()["machine"])
+    console.print(
+        f"{resolved.threads} threads, {resolved.precision}, {compiled}; images of "
+        f"{setup.image_size} pixels, ResNet-18 of width {setup.width}"
+    )
+    console.print("each method takes half a minute or more; torch may compile first")
     steps = []
     with progress("benchmark", len(names) + 3, "parts") as advance:
         for name in names:
-            steps.append(measure_step(setup, name, execution, rounds))
-            _print_step(steps[-1])
+            cost = measure_step(setup, name, execution, rounds)
+            overhead = f"overhead {1000 * cost.overhead.median:.1f} ms"
+            console.print(f"  {name}: {cost.ratio} times the bare network, {overhead}")
+            steps.append(cost)
             advance(1)
-        stages = measure_stages(setup, "agd-fd", execution, rounds)
+        stages = measure_stages(setup, execution, rounds)
         _print_stages(stages)
         advance(1)
         evaluation = measure_evaluation(setup, execution, options.images, rounds)
@@ -103,67 +111,44 @@ def bench(options: BenchOptions) -> None:
         print(options.json)
 
 
-def _print_setup(setup: BenchSetup, execution: Execution) -> None:
-    compiled = "single passes compiled" if execution.compile else "nothing compiled"
-    console.print(provenance()["machine"])
-    console.print(
-        f"{execution.threads} threads, {execution.precision}, {compiled}; images of "
-        f"{setup.image_size} pixels, ResNet-18 of width {setup.width}"
-    )
-    console.print("each method takes half a minute or more; torch may compile first")
-
-
-def _print_step(cost: StepCost) -> None:
-    overhead = f"overhead {1000 * cost.overhead.median:.1f} ms"
-    console.print(f"  {cost.method}: {cost.ratio} times the bare network, {overhead}")
-
-
 def _to_dict(timings: Timings) -> dict[str, Any]:
     return {name: dataclasses.asdict(timings.of(name)) for name in timings.seconds}
 
 
 def _print_steps(steps: Iterable[StepCost]) -> None:
-    table = _table("Step time relative to the bare network on the same images", "method")
-    for name in ("images", "step, ms", "bare, ms", "ratio", "images/s", "MB"):
-        table.add_column(name, justify="right")
+    rows = []
     for cost in steps:
         forward_only = f" + {cost.forward_only_images}" if cost.forward_only_images else ""
-        table.add_row(
-            cost.method,
-            f"{cost.trained_images}{forward_only}",
-            _milliseconds(cost.seconds),
-            _milliseconds(cost.bare_seconds),
-            str(cost.ratio),
-            f"{cost.images_per_second:.0f}",
-            "–" if cost.peak_bytes is None else f"{cost.peak_bytes / 1e6:.0f}",
-        )
-    console.print(table)
+        images = f"{cost.trained_images}{forward_only}"
+        times = (_milliseconds(cost.seconds), _milliseconds(cost.bare_seconds), str(cost.ratio))
+        peak = "–" if cost.peak_bytes is None else f"{cost.peak_bytes / 1e6:.0f}"
+        rows.append((cost.method, images, *times, f"{cost.images_per_second:.0f}", peak))
+    columns = ("method", "images", "step, ms", "bare, ms", "ratio", "images/s", "MB")
+    _print_table("Step time relative to the bare network on the same images", columns, rows)
     console.print("  images: with forward and backward pass, + with forward pass only")
 
 
 def _print_stages(timings: Timings) -> None:
-    table = _table("Stages of agd-fd", "stage")
-    for name in ("ms", "share of the step"):
-        table.add_column(name, justify="right")
-    for name in timings.seconds:
-        share = timings.ratio(name, "step").median
-        table.add_row(name, _milliseconds(timings.of(name)), f"{share:.2%}")
-    console.print(table)
+    rows = [
+        (name, _milliseconds(timings.of(name)), f"{timings.ratio(name, 'step').median:.2%}")
+        for name in timings.seconds
+    ]
+    _print_table("Stages of agd-fd", ("stage", "ms", "share of the step"), rows)
 
 
-def _print_scaling(rows: Iterable[Scaling]) -> None:
-    table = _table("Step time of er at a larger size", "quantity")
-    for name in ("from", "to", "ratio"):
-        table.add_column(name, justify="right")
+def _print_scaling(scaling: Iterable[Scaling]) -> None:
+    rows = [(row.quantity, f"{row.small:,}", f"{row.large:,}", str(row.ratio)) for row in scaling]
+    _print_table("Step time of er at a larger size", ("quantity", "from", "to", "ratio"), rows)
+
+
+def _print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table whose first column is text and whose other columns are numbers."""
+    first, *others = columns
+    style: Any = {"box": box.SIMPLE_HEAD, "title_justify": "left", "padding": (0, 1, 0, 0)}
+    table = Table(first, *(Column(name, justify="right") for name in others), title=title, **style)
     for row in rows:
-        table.add_row(row.quantity, f"{row.small:,}", f"{row.large:,}", str(row.ratio))
+        table.add_row(*row)
     console.print(table)
-
-
-def _table(title: str, first: str) -> Table:
-    return Table(
-        first, title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0)
-    )
 
 
 def _milliseconds(spread: Spread) -> str:

@@ -1,11 +1,11 @@
 """Commands that choose components (method, dataset, ...) whose fields are options as well."""
 
-import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
-from sterad.cli.help import option_name, print_help
+from sterad.cli.help import option_name, positional_fields, print_help
 from sterad.cli.options import (
     HELP_FLAGS,
     assign_positionals,
@@ -57,7 +57,7 @@ class Request:
 
     def take(self, cls: type[Any]) -> Any:
         """Return an instance of a dataclass from the values of its fields."""
-        return build(cls, {k: v for k, v in self.values.items() if k in field_names(cls)})
+        return build(cls, self._select(field_names(cls)))
 
     def component(self, kind: str) -> Any:
         """Return the chosen component of a kind, for example the launcher."""
@@ -65,127 +65,93 @@ class Request:
 
     def execution(self) -> Execution:
         """Return the execution options, checked against this machine."""
-        values = {k: v for k, v in self.values.items() if k in field_names(Execution)}
-        return Execution.from_options(**values)
+        return Execution.from_options(**self._select(field_names(Execution)))
 
     def config(self) -> RunConfig:
         """Return the config of the run."""
-        kinds = [kind for kind in ("method", "dataset", "stream") if kind in self.chosen]
-        fields = {n for kind in kinds for n in field_names(_config_class(kind, self.chosen[kind]))}
-        fields = (fields - self.command_fields) | set(field_names(RunSettings))
-        values = {name: value for name, value in self.values.items() if name in fields}
-        return RunConfig.of(**values, **{kind: self.chosen[kind] for kind in kinds})
+        chosen = {kind: name for kind, name in self.chosen.items() if kind != "launcher"}
+        fields = _types_of(_config_class(kind, name) for kind, name in chosen.items())
+        names = (set(fields) - self.command_fields) | set(field_names(RunSettings))
+        return RunConfig.of(**self._select(names), **chosen)
 
-
-def parse_request(
-    argv: Sequence[str],
-    prog: str,
-    about: str,
-    positional: str | None,
-    named: Sequence[str],
-    sections: Mapping[str, Sequence[type[Any]]],
-    hidden: frozenset[str] = frozenset(),
-    optional: bool = True,
-) -> Request:
-    """Parse a command line; print the help and exit for --help.
-
-    positional: the kind of component that the first argument chooses; named: the kinds that options
-    choose; sections: titles with the dataclasses of the command's own options; hidden: fields of
-    these that are not options; optional: whether the first argument can be omitted.
-    """
-    parser = _RequestParser(prog, about, positional, tuple(named), sections, hidden, optional)
-    return parser.parse(argv)
+    def _select(self, names: Iterable[str]) -> dict[str, Any]:
+        return {name: value for name, value in self.values.items() if name in names}
 
 
 @dataclass(frozen=True)
-class _RequestParser:
+class RequestParser:
+    """The parser of a command whose options include the fields of the chosen components."""
+
     prog: str
     about: str
     positional: str | None
+    """The kind of component that the first argument chooses."""
     named: tuple[str, ...]
+    """The kinds of components that options choose."""
     sections: Mapping[str, Sequence[type[Any]]]
-    hidden: frozenset[str]
-    optional: bool
+    """Titles with the dataclasses of the command's own options."""
+    hidden: frozenset[str] = frozenset()
+    """Fields of these dataclasses that are not options."""
+    needs_positional: bool = False
+    """Whether the component of the first argument has no default."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
+        """All kinds of components that the command line chooses."""
         return (self.positional, *self.named) if self.positional else self.named
 
-    @property
-    def own_classes(self) -> list[type[Any]]:
-        return [cls for classes in self.sections.values() for cls in classes]
-
     def parse(self, argv: Sequence[str]) -> Request:
-        for file in _option_values(argv, "plugin"):
+        """Parse a command line; print the help and exit for --help."""
+        for file in _plugin_files(argv):
             load_plugin(file)
         if self.positional and argv and not argv[0].startswith("-"):
             REGISTRIES[self.positional].resolve(argv[0])  # before its options are found unknown
-        own = _types_of(self.own_classes)
-        own = {name: hint for name, hint in own.items() if name not in self.hidden}
+        own_classes = list(itertools.chain(*self.sections.values()))
+        own = {n: hint for n, hint in _types_of(own_classes).items() if n not in self.hidden}
         # Which options a component has is known only after splitting: accept those of all first.
         every = [_config_class(kind, name) for kind in self.kinds for name in REGISTRIES[kind]]
         known = _types_of(every) | own | dict.fromkeys(self.named, str)
         wants_help = bool(set(argv) & set(HELP_FLAGS))
-        arguments = split_arguments(
-            [argument for argument in argv if argument not in HELP_FLAGS],
-            known,
-            lambda option: unknown_option(option, known, self.prog),
-        )
-        first = arguments.positionals[:1] if self.positional else []
-        rest = arguments.positionals[len(first) :]
-        config_files = arguments.options.get("config", [])
-        file_values = _read_config(config_files[-1]) if config_files else {}
-        if not (first or wants_help):
-            self._check_positional(file_values)
-        chosen = self._choose_components(first, arguments.options, file_values)
-        classes = {kind: _config_class(kind, name) for kind, name in chosen.items()}
-        hints = _types_of(classes.values()) | own
-        tuned = arguments.options.get("tuned", [file_values.get("tuned")])[-1]
+        arguments = [argument for argument in argv if argument not in HELP_FLAGS]
+        options, positionals = split_arguments(arguments, known, self.prog)
+        if self.positional and positionals:
+            options[self.positional] = [positionals.pop(0)]
+        config_file = options.get("config", [""])[-1]
+        file_table = read_toml(config_file, "the config") if "config" in options else {}
+        file_values = {resolve_field_name(name): value for name, value in file_table.items()}
+        chosen = self._choose_components(options, file_values, wants_help)
+        tuned = options.get("tuned", [file_values.get("tuned")])[-1]
         if tuned and "method" in chosen:
-            file_values = tuned_values(check_value("tuned", tuned, str), chosen["method"]) | (
-                file_values
-            )
+            tuned = check_value("tuned", tuned, str)
+            file_values = tuned_values(tuned, chosen["method"]) | file_values
         if wants_help:
-            self._print_help(chosen, classes, file_values, "--help-all" in argv)
+            self._print_help(chosen, file_values, "--help-all" in argv)
             raise SystemExit(0)
-        self._check_names(arguments.options, hints)
+        hints = _types_of(_config_class(kind, name) for kind, name in chosen.items()) | own
+        for name in options:
+            if name not in hints:
+                raise unknown_option(option_name(name)[2:], hints, self.prog, self._owners(name))
         for name in file_values:
             if name not in hints:
-                raise unknown_field(name, [*hints, *self.kinds], f"the config {config_files[-1]!r}")
-        typed = {name: v for name, v in arguments.options.items() if name not in self.named}
-        typed |= assign_positionals(rest, self._positional_fields(), hints, self.prog)
-        values = file_values | parse_values(typed, hints)
-        return Request(chosen, values, typed, frozenset(own) - set(field_names(RunSettings)))
-
-    def _check_positional(self, file_values: Mapping[str, Any]) -> None:
-        if self.positional and not self.optional and self.positional not in file_values:
-            known = ", ".join(REGISTRIES[self.positional])
-            raise SteradError(f"{self.prog} needs a {self.positional.upper()}: one of {known}")
-
-    def _positional_fields(self) -> list[Any]:
-        fields = [field for cls in self.own_classes for field in dataclasses.fields(cls)]
-        return [field for field in fields if "positional" in field.metadata]
+                raise unknown_field(name, [*hints, *self.kinds], f"the config {config_file!r}")
+        options |= assign_positionals(positionals, positional_fields(own_classes), hints, self.prog)
+        values = file_values | parse_values(options, hints)
+        return Request(chosen, values, options, frozenset(own) - set(field_names(RunSettings)))
 
     def _choose_components(
-        self,
-        first: Sequence[str],
-        options: Mapping[str, Sequence[str]],
-        file_values: dict[str, Any],
+        self, options: dict[str, list[str]], file_values: dict[str, Any], wants_help: bool
     ) -> dict[str, str]:
-        """Return a name for each kind: of the command line, else of the file, else the default."""
-        names = {kind: file_values.pop(kind, DEFAULTS[kind]) for kind in self.kinds}
-        names |= {kind: options[kind][-1] for kind in self.kinds if kind in options}
-        names |= {self.positional: first[0]} if self.positional and first else {}
-        return {
-            kind: REGISTRIES[kind].resolve(check_value(kind, name, str))
-            for kind, name in names.items()
-        }
-
-    def _check_names(self, options: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
-        for name in options:
-            if name not in hints and name not in self.named:
-                owners = {name: found} if (found := self._owners(name)) else None
-                raise unknown_option(option_name(name)[2:], hints, self.prog, owners)
+        """Remove and return the name of each kind: of the options, else of the file or default."""
+        chosen = {}
+        for kind in self.kinds:
+            has_default = wants_help or not (kind == self.positional and self.needs_positional)
+            if not has_default and kind not in {*options, *file_values}:
+                known = ", ".join(REGISTRIES[kind])
+                raise SteradError(f"{self.prog} needs a {kind.upper()}: one of {known}")
+            name = file_values.pop(kind, DEFAULTS[kind])
+            name = options.pop(kind, [name])[-1]
+            chosen[kind] = REGISTRIES[kind].resolve(check_value(kind, name, str))
+        return chosen
 
     def _owners(self, field: str) -> list[str]:
         """Return which components have a field of this name."""
@@ -196,49 +162,35 @@ class _RequestParser:
         return [f"the {kind} {', '.join(names)}" for kind, names in owners.items() if names]
 
     def _print_help(
-        self,
-        chosen: Mapping[str, str],
-        classes: Mapping[str, type[Any]],
-        values: Mapping[str, Any],
-        show_advanced: bool,
+        self, chosen: Mapping[str, str], values: Mapping[str, Any], show_advanced: bool
     ) -> None:
-        sections = dict(self.sections) | {
-            f"{kind.capitalize()}: {chosen[kind]}": (cls,) for kind, cls in classes.items()
-        }
-        ordered = {t: sections[t] for t in sorted(sections, key="Execution".__eq__)}  # it is last
-        usage = self.prog
-        if self.positional:
-            name = self.positional.upper()
-            usage += f" [{name}]" if self.optional else f" {name}"
-        choices = self._choices()
-        print_help(usage, self.about, ordered, choices, values, self.hidden, show_advanced)
-
-    def _choices(self) -> dict[str, str]:
-        """Return the arguments that choose a component, with their help texts."""
-        choices = {}
+        sections = dict(self.sections)
+        execution = sections.pop("Execution", ())
+        for kind, name in chosen.items():
+            sections[f"{kind.capitalize()}: {name}"] = (_config_class(kind, name),)
+        sections["Execution"] = execution  # at the end
+        usage, choices = self.prog, {}
         for kind in self.kinds:
-            is_first = kind == self.positional
             text = f"Name of the {kind}; `sterad list {kind}s` lists all."
-            if self.optional or not is_first:
-                text += f" (default: {DEFAULTS[kind]})"
-            choices[kind.upper() if is_first else f"--{kind} NAME"] = text
-        return choices
+            default = f" (default: {DEFAULTS[kind]})"
+            if kind != self.positional:
+                choices[f"--{kind} NAME"] = text + default
+            elif self.needs_positional:
+                usage, choices[kind.upper()] = f"{usage} {kind.upper()}", text
+            else:
+                usage, choices[kind.upper()] = f"{usage} [{kind.upper()}]", text + default
+        print_help(usage, self.about, sections, choices, values, self.hidden, show_advanced)
 
 
-def _types_of(classes: Any) -> dict[str, Any]:
+def _types_of(classes: Iterable[type[Any]]) -> dict[str, Any]:
     return {name: hint for cls in classes for name, hint in field_types(cls).items()}
-
-
-def _read_config(file: str) -> dict[str, Any]:
-    values = read_toml(file, "the config")
-    return {resolve_field_name(name): value for name, value in values.items()}
 
 
 def _config_class(kind: str, name: str) -> type[Any]:
     """Return the dataclass whose fields are the options of a component."""
     component = REGISTRIES[kind][name]
     config: type[Any] = getattr(component, "Config", component)
-    if not (isinstance(config, type) and dataclasses.is_dataclass(config)):
+    if not (isinstance(config, type) and is_dataclass(config)):
         raise SteradError(
             f"the {kind} {name!r} has no dataclass of fields: give its class a frozen dataclass "
             "`Config`, or make it one"
@@ -246,8 +198,8 @@ def _config_class(kind: str, name: str) -> type[Any]:
     return config
 
 
-def _option_values(argv: Sequence[str], option: str) -> list[str]:
-    """Return the values of one option, before the other options are known."""
-    pairs = zip(argv, [*argv[1:], ""], strict=True) if argv else ()
-    values = [after for argument, after in pairs if argument == f"--{option}"]
-    return values + [a.partition("=")[2] for a in argv if a.startswith(f"--{option}=")]
+def _plugin_files(argv: Sequence[str]) -> list[str]:
+    """Return the values of --plugin, before the other options are known."""
+    pairs = itertools.pairwise([*argv, ""])
+    files = [after for argument, after in pairs if argument == "--plugin"]
+    return files + [a.removeprefix("--plugin=") for a in argv if a.startswith("--plugin=")]

@@ -6,13 +6,12 @@ import inspect
 import itertools
 import shutil
 import textwrap
-import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from sterad.validation import field_names, field_types
+from sterad.validation import field_names, field_types, union_members
 
 NAME_COLUMNS = 26
 """Width of the column with the names of options."""
@@ -23,60 +22,56 @@ def print_help(
     prog: str,
     about: str,
     sections: Mapping[str, Sequence[type[Any]]],
-    names: Mapping[str, str] | None = None,
+    choices: Mapping[str, str] | None = None,
     values: Mapping[str, Any] | None = None,
     hidden: frozenset[str] = frozenset(),
     show_advanced: bool = False,
 ) -> None:
     """Print what a command does and its options.
 
-    sections: titles with the dataclasses whose fields are options; names: options that choose a
+    sections: titles with the dataclasses whose fields are options; choices: options that choose a
     component, with their texts; values: shown in place of the defaults; hidden: fields that are not
     options of this command; show_advanced: whether fields marked as advanced are shown.
     """
     width = min(shutil.get_terminal_size().columns, MAX_COLUMNS)
-    positionals = [
-        field
-        for classes in sections.values()
-        for cls in classes
-        for field in dataclasses.fields(cls)
-        if "positional" in field.metadata
-    ]
+    positionals = positional_fields(itertools.chain(*sections.values()))
     usage = " ".join([prog, *map(_usage_of, positionals), "[options]"])
     print(f"usage: {usage}\n\n{textwrap.fill(' '.join(about.split()), width)}")
-    hidden_count, choices = 0, [_Row(name, text, False) for name, text in (names or {}).items()]
+    rows, advanced_count = list((choices or {}).items()), 0
     for title, classes in sections.items():
-        rows = choices + [row for cls in classes for row in _rows(cls, values or {}, hidden)]
-        choices = []
-        shown = [row for row in rows if show_advanced or not row.is_advanced]
-        hidden_count += len(rows) - len(shown)
-        if shown:
+        for cls in classes:
+            for field, name, text in _describe_fields(cls, values or {}, hidden):
+                if "advanced" in field.metadata and not show_advanced:
+                    advanced_count += 1
+                else:
+                    rows.append((name, text))
+        if rows:
             print(f"\n{title}")
-            for row in shown:
-                print(row.format(width))
-    if hidden_count:
-        print(f"\n--help-all shows {hidden_count} more.")
+            for name, text in rows:
+                print(_format_row(name, text, width))
+        rows = []
+    if advanced_count:
+        print(f"\n--help-all shows {advanced_count} more.")
 
 
-@dataclasses.dataclass(frozen=True)
-class _Row:
-    name: str
-    about: str
-    is_advanced: bool
-
-    def format(self, width: int) -> str:
-        indent = " " * NAME_COLUMNS
-        lines = textwrap.wrap(self.about, width - NAME_COLUMNS) or [""]
-        if len(self.name) + 4 > NAME_COLUMNS:
-            return "\n".join([f"  {self.name}", *(indent + line for line in lines)])
-        first, *rest = lines
-        name = f"  {self.name:{NAME_COLUMNS - 2}}"
-        return "\n".join([name + first, *(indent + line for line in rest)])
+def positional_fields(classes: Iterable[type[Any]]) -> list[Any]:
+    """Return the fields of dataclasses that are positional arguments."""
+    fields = itertools.chain.from_iterable(map(dataclasses.fields, classes))
+    return [field for field in fields if "positional" in field.metadata]
 
 
-def _rows(cls: type[Any], values: Mapping[str, Any], hidden: frozenset[str]) -> list[_Row]:
+def _format_row(name: str, text: str, width: int) -> str:
+    indent = " " * NAME_COLUMNS
+    fits = len(name) + 4 <= NAME_COLUMNS
+    start = f"  {name}".ljust(NAME_COLUMNS) if fits else f"  {name}\n{indent}"
+    return start + textwrap.fill(text, width - NAME_COLUMNS).replace("\n", f"\n{indent}")
+
+
+def _describe_fields(
+    cls: type[Any], values: Mapping[str, Any], hidden: frozenset[str]
+) -> Iterator[tuple[Any, str, str]]:
+    """Yield each field with its name and its text in the help."""
     hints, docs = field_types(cls), field_docs(cls)
-    rows = []
     for field in dataclasses.fields(cls):
         if field.name in hidden:
             continue
@@ -84,8 +79,7 @@ def _rows(cls: type[Any], values: Mapping[str, Any], hidden: frozenset[str]) -> 
         text = docs.get(field.name, "")
         if "(default:" not in text:
             text = f"{text} {_format_default(values.get(field.name, field.default))}"
-        rows.append(_Row(name, " ".join(text.split()), "advanced" in field.metadata))
-    return rows
+        yield field, name, " ".join(text.split())
 
 
 def _usage_of(positional: Any) -> str:
@@ -118,11 +112,10 @@ def metavar(hint: Any) -> str:
     >>> metavar(int | None), metavar(Literal["adam", "sgd"]), metavar(tuple[int, ...])
     ('INT', 'adam|sgd', 'INT ...')
     """
+    hint = union_members(hint)[0]
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         return metavar(inner[0])
-    if origin in (typing.Union, types.UnionType):
-        return metavar(next(t for t in inner if t is not type(None)))
     if origin is Literal:
         return "|".join(map(str, inner))
     if origin is tuple:
@@ -135,24 +128,24 @@ def _format_default(value: Any) -> str:
     return "" if is_empty or isinstance(value, bool) else f"(default: {value})"
 
 
+def summary_of(component: Any) -> str:
+    """Return the first line of the docstring of a class or function."""
+    return (inspect.getdoc(component) or "").partition("\n")[0]
+
+
 def field_docs(cls: type[Any]) -> dict[str, str]:
     """Return the docstrings below the fields of a dataclass and of its base classes."""
     docs: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         try:
-            tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
+            definition = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
         except (OSError, TypeError, SyntaxError):  # a built-in class, or one without a file
             continue
-        body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
-        for before, after in itertools.pairwise(body):
-            if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name):
-                text = _docstring(after)
-                if text:
-                    docs[before.target.id] = text
+        for statements in itertools.pairwise(getattr(definition, "body", [])):
+            match statements:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    docs[name] = text
     return {name: text for name, text in docs.items() if name in field_names(cls)}
-
-
-def _docstring(node: ast.stmt) -> str:
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-        return node.value.value if isinstance(node.value.value, str) else ""
-    return ""

@@ -1,8 +1,7 @@
 """`sterad list`: the registered components, and the modules that define them."""
 
 import dataclasses
-import difflib
-import inspect
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from sterad.classifiers import CLASSIFIERS
+from sterad.cli.help import summary_of
 from sterad.cli.options import parse_options, positional
 from sterad.data import DATASETS
 from sterad.encoders import ENCODERS
-from sterad.errors import SteradError
+from sterad.errors import SteradError, suggest_name
 from sterad.experiments.launchers import LAUNCHERS
 from sterad.experiments.tuned import read_tuned, tuned_files
 from sterad.loggers import LOGGERS
@@ -29,16 +29,8 @@ from sterad.streams import STREAMS
 from sterad.views import AUGMENTATIONS
 
 REGISTRIES: tuple[Registry[Any], ...] = (
-    METHODS,
-    DATASETS,
-    STREAMS,
-    ENCODERS,
-    AUGMENTATIONS,
-    MEMORIES,
-    CLASSIFIERS,
-    LAWS,
-    LAUNCHERS,
-    LOGGERS,
+    *(METHODS, DATASETS, STREAMS, ENCODERS, AUGMENTATIONS),
+    *(MEMORIES, CLASSIFIERS, LAWS, LAUNCHERS, LOGGERS),
 )
 
 
@@ -52,10 +44,6 @@ class ListOptions:
     """A Python file that registers your own components (repeatable)."""
 
 
-def _summary(component: Any) -> str:
-    return (inspect.getdoc(component) or "").partition("\n")[0]
-
-
 def _print_all(registries: Sequence[Registry[Any]]) -> None:
     console = Console(highlight=False)
     for registry in registries:
@@ -63,7 +51,7 @@ def _print_all(registries: Sequence[Registry[Any]]) -> None:
         table.add_column(width=20)
         for name in registry:
             module = registry.qualified_name(name).rpartition(".")[0]
-            summary = escape(_summary(registry[name]))
+            summary = escape(summary_of(registry[name]))
             table.add_row(f"  {name}", f"{summary} [dim]{module}[/dim]")
         console.print(f"[bold]{registry.kind}[/bold]", table, sep="\n")
 
@@ -71,22 +59,19 @@ def _print_all(registries: Sequence[Registry[Any]]) -> None:
 def _print_one(name: str) -> None:
     found = [registry for registry in REGISTRIES if name in registry]
     if not found:
-        known = [component for registry in REGISTRIES for component in registry]
-        near = difflib.get_close_matches(name, [*known, *map(_plural, REGISTRIES)], n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise SteradError(
-            f"unknown component {name!r}: {hint}kinds are {', '.join(map(_plural, REGISTRIES))}"
-        )
+        kinds = [_plural(registry) for registry in REGISTRIES]
+        near = suggest_name(name, [*itertools.chain(*REGISTRIES), *kinds])
+        raise SteradError(f"unknown component {name!r}: {near}kinds are {', '.join(kinds)}")
     for registry in found:
-        component = registry[name]
-        print(f"{registry.kind} {registry.resolve(name)}: {_summary(component)}")
+        main_name, component = registry.resolve(name), registry[name]
+        print(f"{registry.kind} {main_name}: {summary_of(component)}")
         config = getattr(component, "Config", component)
         if dataclasses.is_dataclass(config):
             for field in dataclasses.fields(config):
                 print(f"  {field.name} = {field.default!r}")
         if registry is METHODS:
-            _print_tuned(registry.resolve(name))
-            print(f"`sterad train {registry.resolve(name)} --help` explains the fields.")
+            _print_tuned(main_name)
+            print(f"`sterad train {main_name} --help` explains the fields.")
 
 
 def _print_tuned(method: str) -> None:

@@ -2,71 +2,53 @@
 
 import dataclasses
 import difflib
-import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sterad.cli.help import option_name, print_help
+from sterad.cli.help import option_name, positional_fields, print_help
 from sterad.errors import SteradError
 from sterad.validation import (
     build,
     describe,
-    field_names,
     field_types,
     parse_value,
     resolve_field_name,
+    union_members,
 )
 
 HELP_FLAGS = ("-h", "--help", "--help-all")
 _NO_EPOCHS = "a stream is seen once; --memory-iterations takes several steps on each batch"
 OPTIONS_OF_OTHER_TOOLS = {
-    "arch": "use --encoder",
-    "augment": "use --augmentation",
-    "backbone": "use --encoder",
-    "batch": "use --batch-size",
-    "buffer": "use --memory",
-    "bs": "use --batch-size",
-    "cpu": "use --device cpu",
-    "cuda": "use --device cuda",
-    "data": "use --dataset NAME, and --root FOLDER for the folder of its files",
-    "data_dir": "use --root",
-    "dtype": "use --precision",
-    "epochs": _NO_EPOCHS,
-    "fp16": "use --precision float16",
-    "gpu": "use --device cuda",
-    "iterations": "use --memory-iterations for several steps on each batch",
-    "learning_rate": "use --lr",
-    "log": "use --logger",
-    "method": "give the method as the first argument, without dashes",
-    "model": "use --encoder for the network; the method is the first argument",
-    "n_epochs": _NO_EPOCHS,
-    "network": "use --encoder",
-    "num_epochs": _NO_EPOCHS,
-    "num_threads": "use --threads",
-    "num_workers": "use --threads for one run; studies and searches have --workers",
-    "output": "use --out",
-    "output_dir": "use --out",
-    "resume": "the same command continues an interrupted run",
-    "save_dir": "use --out",
-    "seed": "a search has several, use --seeds",
-    "wd": "use --weight-decay",
+    "use --augmentation": ("augment",),
+    "use --batch-size": ("batch", "bs"),
+    "use --dataset NAME, and --root FOLDER for the folder of its files": ("data",),
+    "use --device cpu": ("cpu",),
+    "use --device cuda": ("cuda", "gpu"),
+    "use --encoder": ("arch", "backbone", "network"),
+    "use --encoder for the network; the method is the first argument": ("model",),
+    "use --logger": ("log",),
+    "use --lr": ("learning_rate",),
+    "use --memory": ("buffer",),
+    "use --memory-iterations for several steps on each batch": ("iterations",),
+    "use --out": ("output", "output_dir", "save_dir"),
+    "use --precision": ("dtype",),
+    "use --precision float16": ("fp16",),
+    "use --root": ("data_dir",),
+    "use --threads": ("num_threads",),
+    "use --threads for one run; studies and searches have --workers": ("num_workers",),
+    "use --weight-decay": ("wd",),
+    "a search has several, use --seeds": ("seed",),
+    _NO_EPOCHS: ("epochs", "n_epochs", "num_epochs"),
+    "give the method as the first argument, without dashes": ("method",),
+    "the same command continues an interrupted run": ("resume",),
 }
-"""What to use here for common options of other tools."""
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """The arguments of a command line: those of each option by field name, and the others."""
-
-    options: dict[str, list[str]]
-    positionals: list[str]
+"""What to use here, and the common options of other tools in its place."""
 
 
 def positional(name: str, default: Any = dataclasses.MISSING) -> Any:
     """Return a dataclass field for a positional argument, shown as `name` in the help."""
-    return field(default=default, metadata={"positional": name})
+    return dataclasses.field(default=default, metadata={"positional": name})
 
 
 def parse_options(cls: type[Any], argv: Sequence[str], prog: str) -> Any:
@@ -75,12 +57,11 @@ def parse_options(cls: type[Any], argv: Sequence[str], prog: str) -> Any:
         show_advanced = "--help-all" in argv
         print_help(prog, cls.__doc__ or "", {"Options": (cls,)}, show_advanced=show_advanced)
         raise SystemExit(0)
-    positionals = [f for f in dataclasses.fields(cls) if "positional" in f.metadata]
-    hints = field_types(cls)
-    options = {n: hints[n] for n in set(field_names(cls)) - {f.name for f in positionals}}
-    arguments = split_arguments(argv, options, lambda name: unknown_option(name, options, prog))
-    assigned = assign_positionals(arguments.positionals, positionals, hints, prog)
-    return build(cls, parse_values(arguments.options | assigned, hints))
+    positionals, hints = positional_fields([cls]), field_types(cls)
+    names = hints.keys() - {field.name for field in positionals}
+    options, rest = split_arguments(argv, {name: hints[name] for name in names}, prog)
+    options |= assign_positionals(rest, positionals, hints, prog)
+    return build(cls, parse_values(options, hints))
 
 
 def assign_positionals(
@@ -89,12 +70,12 @@ def assign_positionals(
     """Return the arguments of each positional field; a list takes all remaining ones."""
     assigned: dict[str, list[str]] = {}
     rest = list(arguments)
-    for field_ in fields:
-        taken, rest = (rest, []) if is_list(hints[field_.name]) else (rest[:1], rest[1:])
+    for field in fields:
+        taken, rest = (rest, []) if is_list(hints[field.name]) else (rest[:1], rest[1:])
         if taken:
-            assigned[field_.name] = taken
-        elif field_.default is dataclasses.MISSING:
-            needed = field_.metadata["positional"]
+            assigned[field.name] = taken
+        elif field.default is dataclasses.MISSING:
+            needed = field.metadata["positional"]
             raise SteradError(f"{prog} needs a {needed}: see `{prog} --help`")
     if rest:
         raise SteradError(f"unexpected argument {rest[0]!r}: see `{prog} --help`")
@@ -102,15 +83,15 @@ def assign_positionals(
 
 
 def split_arguments(
-    argv: Sequence[str], hints: Mapping[str, Any], make_error: Callable[[str], SteradError]
-) -> Arguments:
+    argv: Sequence[str], hints: Mapping[str, Any], prog: str
+) -> tuple[dict[str, list[str]], list[str]]:
     """Split a command line into the arguments of each option and the positional ones.
 
     An option takes the next argument or the text after `=`, a flag takes none, a list of numbers
-    takes all numbers that follow. `make_error` returns the error for an unknown option.
+    takes all numbers that follow.
 
-    >>> split_arguments(["er", "--seed=1", "--no-prune"], {"seed": int, "prune": bool}, SteradError)
-    Arguments(options={'seed': ['1'], 'prune': ['false']}, positionals=['er'])
+    >>> split_arguments(["er", "--seed=1", "--no-prune"], {"seed": int, "prune": bool}, "sterad it")
+    ({'seed': ['1'], 'prune': ['false']}, ['er'])
     """
     options: dict[str, list[str]] = {}
     positionals: list[str] = []
@@ -127,11 +108,11 @@ def split_arguments(
             options[negated] = ["false"]
             continue
         if name not in hints or not argument.startswith("--"):
-            raise make_error(option)
+            raise unknown_option(option, hints, prog)
         hint = hints[name]
         values = [value] if equals else _take_values(option, hint, rest)
         options[name] = [*options.get(name, []), *values] if is_list(hint) else values
-    return Arguments(options, positionals)
+    return options, positionals
 
 
 def _take_values(option: str, hint: Any, rest: list[str]) -> list[str]:
@@ -156,16 +137,16 @@ def parse_values(options: Mapping[str, Sequence[str]], hints: Mapping[str, Any])
 
 
 def unknown_option(
-    option: str, known: Iterable[str], prog: str, owners: Mapping[str, Sequence[str]] | None = None
+    option: str, known: Iterable[str], prog: str, owners: Sequence[str] = ()
 ) -> SteradError:
     """Return the error for an unknown option, with a hint.
 
-    owners: the components that have a field of this name, if they are not chosen.
+    owners: the components that have such an option, but are not chosen.
     """
     name = resolve_field_name(option)
-    hints = [OPTIONS_OF_OTHER_TOOLS[name]] if name in OPTIONS_OF_OTHER_TOOLS else []
-    if owners and name in owners:
-        hints.append(f"it belongs to {', '.join(owners[name])}")
+    hints = [remedy for remedy, names in OPTIONS_OF_OTHER_TOOLS.items() if name in names]
+    if owners:
+        hints.append(f"it belongs to {', '.join(owners)}")
     if option.startswith("-") and name.lstrip("_") in known:
         hints = [f"options begin with two dashes, {option_name(name.lstrip('_'))}"]
     elif prog == "sterad study" and not hints:
@@ -179,15 +160,9 @@ def unknown_option(
 
 def is_flag(hint: Any) -> bool:
     """Return whether an option takes no value: --name and --no-name."""
-    return hint is bool or (_is_union(hint) and bool in typing.get_args(hint))
+    return bool in union_members(hint)
 
 
 def is_list(hint: Any) -> bool:
     """Return whether an option accepts several values."""
-    return typing.get_origin(hint) is tuple or (
-        _is_union(hint) and any(map(is_list, typing.get_args(hint)))
-    )
-
-
-def _is_union(hint: Any) -> bool:
-    return typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return any(typing.get_origin(member) is tuple for member in union_members(hint))

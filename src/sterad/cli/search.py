@@ -5,22 +5,23 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from rich.table import Table
 
-from sterad.cli.components import Request, parse_request
-from sterad.cli.study import create_view
+from sterad.cli.components import Request, RequestParser
+from sterad.cli.help import option_name
+from sterad.cli.study import ProgressView
 from sterad.cli.train import OutputOptions
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig, RunSettings
-from sterad.experiments.launchers import Job, Local, check_data
-from sterad.experiments.provenance import provenance
-from sterad.experiments.search.plan import SearchPlan
-from sterad.experiments.search.space import read_space
+from sterad.experiments.launchers import Local, check_data
+from sterad.experiments.run import provenance
+from sterad.experiments.search.plan import SearchPlan, read_space
 from sterad.experiments.tuned import Tuned, write_tuned
 from sterad.optional_imports import require_extra
 from sterad.results.statistics import summarize
@@ -71,11 +72,10 @@ class SearchOutput(OutputOptions):
     """Folder of all runs of searches, and of the values found."""
 
 
-class SearchView:
-    """Prints the progress of a search; it counts trials where the view of a study counts runs."""
+class SearchView(ProgressView):
+    """Progress of a search; the title counts runs, all later lines count trials."""
 
     def __init__(self, search: "Search") -> None:
-        """Print what is searched."""
         self.space, plan = search.plan.space, search.plan
         size = "infinite size" if self.space.ranges else f"{self.space.size:.0f} points"
         fields = ", ".join(dimension.name for dimension in self.space.dimensions)
@@ -85,48 +85,22 @@ class SearchView:
             f"{search.storage_name}",
             file=sys.stderr,
         )
-        self.missing, seeds = search.count_missing(), len(plan.seeds)
-        self.view = create_view(plan.name, plan.trials * seeds, self.missing * seeds)
-
-    @property
-    def failed(self) -> int:
-        """Number of trials that failed."""
-        return self.view.failed
-
-    def __enter__(self) -> Self:
-        """Start to draw."""
-        self.view.__enter__()
-        self.view.missing = self.missing  # the title counts runs, all later lines count trials
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop to draw."""
-        self.view.__exit__()
-
-    def on_event(self, run: str, event: Mapping[str, Any]) -> None:
-        """Pass on an event of a run."""
-        self.view.on_event(run, event)
-
-    def on_run_end(self, run: str) -> None:
-        """Remove a run from those that are displayed as running."""
-        self.view.running.pop(run, None)
+        missing, seeds = search.count_missing(), len(plan.seeds)
+        done = (plan.trials - missing) * seeds
+        super().__init__(f"{plan.name}: {plan.trials * seeds} runs, {done} done before", missing)
 
     def on_trial_end(self, trial: "FrozenTrial") -> None:
         """Count and print the result of a trial."""
-        view, name, error = self.view, f"trial {trial.number}", trial.user_attrs.get("error")
-        view.done += 1
+        accuracy, error = None, trial.user_attrs.get("error")
         if trial.value is not None and trial.state.name == "COMPLETE":
-            view.update_best(trial.value, name)
-            result = f"{trial.value:.2%}"
+            accuracy, result = trial.value, f"{trial.value:.2%}"
         elif trial.state.name == "PRUNED":
             result = f"stopped early, {error or 'below the median'}"
         else:
-            view.failed += 1
+            self.failed += 1
             result = f"failed: {error}"
         values = format_values(self.space.active_values(trial.params))
-        view.print(
-            f"[{view.done}/{view.missing}] {name}: {result} with {values}; {view.time_left()}"
-        )
+        self.print_result(f"trial {trial.number}", accuracy, f"{result} with {values}")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -139,9 +113,9 @@ def main(argv: Sequence[str]) -> int:
     about = "Find the best values of a method, on images and seeds that no table reports."
     kinds = ("dataset", "stream", "launcher")
     hidden = frozenset({"seed"})
-    parsed = parse_request(
-        argv, "sterad search", about, "method", kinds, option_groups, hidden, optional=False
-    )
+    parsed = RequestParser(
+        "sterad search", about, "method", kinds, option_groups, hidden, needs_positional=True
+    ).parse(argv)
     options: SearchOptions = parsed.take(SearchOptions)
     output: SearchOutput = parsed.take(SearchOutput)
     if options.save_tuned is not None and options.save_tuned.suffix != ".toml":
@@ -177,13 +151,8 @@ def _create_plan(parsed: Request, options: SearchOptions) -> SearchPlan:
 
 def _run_search(search: "Search", parsed: Request, output: SearchOutput) -> int:
     """Run the missing trials; return how many failed."""
-    execution, launcher = parsed.execution(), parsed.component("launcher")
-
-    def create_job(config: RunConfig) -> Job:
-        return Job(
-            config, output.out, execution, output.checkpoint_every, output.plugin, output.logger
-        )
-
+    launcher = parsed.component("launcher")
+    create_job = partial(output.create_job, execution=parsed.execution())
     job = create_job(search.plan.config)
     if isinstance(launcher, Local):  # other launchers read the data on the workers' machines
         check_data([job])
@@ -251,7 +220,7 @@ def _format_command(parsed: Request, config: RunConfig) -> str:
     ignored |= set(field_names(type(parsed.component("launcher"))))
     options = {kind: [parsed.chosen[kind]] for kind in ("dataset", "stream")} | dict(parsed.typed)
     words = [
-        f"--{name.replace('_', '-')} {' '.join(values)}"
+        f"{option_name(name)} {' '.join(values)}"
         for name, values in options.items()
         if name not in ignored
     ]

@@ -11,12 +11,12 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 
-from sterad.cli.components import parse_request
+from sterad.cli.components import RequestParser
 from sterad.cli.options import positional
 from sterad.engine.execution import Execution
 from sterad.experiments.config import earlier_versions
 from sterad.experiments.cost import estimate
-from sterad.experiments.launchers import Job, Launcher, Local, Outcome, check_data
+from sterad.experiments.launchers import Job, Local, Outcome, check_data
 from sterad.experiments.study import Study
 from sterad.report.table_formats import terminal_table
 from sterad.results.run_directory import describe_left_out, read_records
@@ -39,49 +39,59 @@ class StudyOptions:
 
 
 class ProgressView:
-    """Progress of a study as one line for each finished run, for files and pipes."""
+    """Prints a line for each finished run and, on a terminal, a table of the running ones."""
 
-    def __init__(self, title: str, total: int, missing: int) -> None:
-        """Start with `missing` of `total` runs to do."""
-        self.title, self.total, self.missing = title, total, missing
+    def __init__(self, title: str, missing: int) -> None:
+        self.title, self.missing = title, missing
         self.done = self.failed = 0
         self.best: tuple[float, str] | None = None
         self.running: dict[str, Mapping[str, Any]] = {}
         self.started = time.monotonic()
+        self.live: Live | None = None
 
     def __enter__(self) -> Self:
-        """Print how much there is to do."""
-        self.print(f"{self.title}: {self.total} runs, {self.total - self.missing} done before")
+        if sys.stderr.isatty():
+            self.live = Live(get_renderable=self.render, console=Console(stderr=True))
+            self.live.start()
+        self.print(self.title)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close nothing."""
+        if self.live is not None:
+            self.live.stop()
 
     def print(self, text: str) -> None:
-        """Print a line."""
-        print(text, file=sys.stderr, flush=True)
+        """Print a line, on a terminal above the table."""
+        if self.live is not None:
+            self.live.console.print(text, highlight=False)
+        else:
+            print(text, file=sys.stderr, flush=True)
 
     def on_event(self, run: str, event: Mapping[str, Any]) -> None:
         """Remember the last values that a run has sent."""
         self.running[run] = {**self.running.get(run, {}), **event}
 
-    def on_run_end(self, outcome: Outcome) -> None:
-        """Count and print the outcome of a run."""
-        run, record = outcome.job.id, outcome.record
+    def on_run_end(self, run: str) -> None:
+        """Remove a run from those that are displayed as running."""
         self.running.pop(run, None)
-        self.done += 1
-        if record is not None:
-            accuracy = record.final_average_accuracy
-            self.update_best(accuracy, run)
-            result = f"{accuracy:.2%} in {record.seconds:.0f} s"
-        else:
-            self.failed += 1
-            result = f"failed: {outcome.error}"
-        self.print(f"[{self.done}/{self.missing}] {run}: {result}; {self.time_left()}")
 
-    def update_best(self, accuracy: float, name: str) -> None:
-        """Keep the run or trial with the best accuracy."""
-        self.best = max(self.best or (accuracy, name), (accuracy, name))
+    def on_outcome(self, outcome: Outcome) -> None:
+        """Count and print the outcome of a run."""
+        self.on_run_end(outcome.job.id)
+        if (record := outcome.record) is None:
+            self.failed += 1
+            self.print_result(outcome.job.id, None, f"failed: {outcome.error}")
+        else:
+            accuracy = record.final_average_accuracy
+            result = f"{accuracy:.2%} in {record.seconds:.0f} s"
+            self.print_result(outcome.job.id, accuracy, result)
+
+    def print_result(self, name: str, accuracy: float | None, result: str) -> None:
+        """Count a run or trial that has ended, and print its result."""
+        self.done += 1
+        if accuracy is not None:
+            self.best = max(self.best or (accuracy, name), (accuracy, name))
+        self.print(f"[{self.done}/{self.missing}] {name}: {result}; {self.time_left()}")
 
     def time_left(self) -> str:
         """Estimate the remaining time from the mean time so far."""
@@ -89,24 +99,6 @@ class ProgressView:
             return "time left unknown"
         seconds = (self.missing - self.done) * (time.monotonic() - self.started) / self.done
         return f"{format_duration(seconds)} left"
-
-
-class LiveView(ProgressView):
-    """Progress of a study as a table that is updated in place, for terminals."""
-
-    def __enter__(self) -> Self:
-        """Start to draw the table."""
-        self.live = Live(get_renderable=self.render, console=Console(stderr=True))
-        self.live.start()
-        return super().__enter__()
-
-    def __exit__(self, *_: object) -> None:
-        """Stop to draw; the last table stays."""
-        self.live.stop()
-
-    def print(self, text: str) -> None:
-        """Print a line above the table."""
-        self.live.console.print(text, highlight=False)
 
     def render(self) -> RenderableType:
         """Return the table and a line of totals."""
@@ -122,11 +114,6 @@ class LiveView(ProgressView):
         return Group(table, f"{self.done} of {self.missing} done{failed}{best}, {self.time_left()}")
 
 
-def create_view(title: str, total: int, missing: int) -> ProgressView:
-    """Return a live table for a terminal, and plain lines otherwise."""
-    return (LiveView if sys.stderr.isatty() else ProgressView)(title, total, missing)
-
-
 def format_duration(seconds: float) -> str:
     """Return a duration in seconds, minutes or hours.
 
@@ -138,8 +125,13 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
 
 
-def run_study(options: StudyOptions, execution: Execution, launcher: Launcher) -> int:
+def main(argv: Sequence[str]) -> int:
     """Run the missing runs and print the results; return 1 if a run failed."""
+    option_groups = {"Study": (StudyOptions,), "Execution": (Execution,)}
+    about = "Run the missing runs of a TOML grid and print mean ± std over seeds."
+    request = RequestParser("sterad study", about, None, ("launcher",), option_groups).parse(argv)
+    options: StudyOptions = request.take(StudyOptions)
+    execution, launcher = request.execution(), request.component("launcher")
     study, out = Study.from_toml(options.file), options.out
     missing = study.missing(out)
     if options.dry_run:
@@ -154,18 +146,18 @@ def run_study(options: StudyOptions, execution: Execution, launcher: Launcher) -
         check_data(jobs)
     if jobs:
         jobs[0].create_loggers()  # report an unknown or missing logger before the first run
-    failed = 0
-    with create_view(study.title, len(study.configs), len(missing)) as view:
+    total = len(study.configs)
+    title = f"{study.title}: {total} runs, {total - len(jobs)} done before"
+    with ProgressView(title, len(jobs)) as view:
         for outcome in launcher.launch(jobs, view.on_event):
-            view.on_run_end(outcome)
-            failed += outcome.error is not None
+            view.on_outcome(outcome)
     records, unreadable = study.records(out)
     if records:
         Console().print(terminal_table(records))
     _print_notes(describe_left_out(records, unreadable))
-    if failed:
-        _print_notes([f"{failed} of {len(jobs)} runs failed; the others are kept"])
-    return 1 if failed or unreadable else 0
+    if view.failed:
+        _print_notes([f"{view.failed} of {len(jobs)} runs failed; the others are kept"])
+    return 1 if view.failed or unreadable else 0
 
 
 def _print_plan(study: Study, out: Path) -> None:
@@ -177,9 +169,9 @@ def _print_plan(study: Study, out: Path) -> None:
         if config not in missing:
             print(f"{'done' if config.id in done else 'unread':7} {config.id}")
             continue
-        cost = estimate(config, records)
-        total += cost.seconds
-        print(f"missing {config.id}  about {format_duration(cost.seconds)} ({cost.basis})")
+        seconds, basis = estimate(config, records)
+        total += seconds
+        print(f"missing {config.id}  about {format_duration(seconds)} ({basis})")
     duration = format_duration(total)
     print(f"{len(missing)} of {len(study.configs)} runs to do, about {duration} one by one")
     _print_notes(describe_left_out(records, unreadable))
@@ -188,11 +180,3 @@ def _print_plan(study: Study, out: Path) -> None:
 def _print_notes(notes: Sequence[str]) -> None:
     for note in notes:
         print(f"sterad: {note}", file=sys.stderr)
-
-
-def main(argv: Sequence[str]) -> int:
-    """Run the command."""
-    option_groups = {"Study": (StudyOptions,), "Execution": (Execution,)}
-    about = "Run the missing runs of a TOML grid and print mean ± std over seeds."
-    parsed = parse_request(argv, "sterad study", about, None, ("launcher",), option_groups)
-    return run_study(parsed.take(StudyOptions), parsed.execution(), parsed.component("launcher"))

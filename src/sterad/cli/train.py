@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sterad.cli.components import Request, parse_request
+from sterad.cli.components import Request, RequestParser
 from sterad.engine.execution import Execution
-from sterad.experiments.config import RunSettings, earlier_versions
+from sterad.experiments.config import RunConfig, RunSettings, earlier_versions
 from sterad.experiments.launchers import Job
 from sterad.loggers import progress_logger
-from sterad.results.record import METRICS, RunRecord
-from sterad.results.run_directory import RunDirectory
+from sterad.results.record import METRICS
 from sterad.validation import Count
 
 
@@ -34,6 +33,10 @@ class OutputOptions:
     plugin: tuple[Path, ...] = ()
     """A Python file that registers your own methods, laws, datasets, ... (repeatable)."""
 
+    def create_job(self, config: RunConfig, execution: Execution) -> Job:
+        """Return the run of a config that is written there."""
+        return Job(config, self.out, execution, self.checkpoint_every, self.plugin, self.logger)
+
 
 def parse_train_request(argv: Sequence[str]) -> Request:
     """Parse the command line of `sterad train`."""
@@ -42,35 +45,24 @@ def parse_train_request(argv: Sequence[str]) -> Request:
         "continues an interrupted run, or prints the result of a finished one."
     )
     sections = {"Run": (RunSettings, OutputOptions), "Execution": (Execution,)}
-    return parse_request(argv, "sterad train", about, "method", ("dataset", "stream"), sections)
+    kinds = ("dataset", "stream")
+    return RequestParser("sterad train", about, "method", kinds, sections).parse(argv)
 
 
 def main(argv: Sequence[str]) -> int:
     """Run, or continue a run, and print its metrics."""
     request = parse_train_request(argv)
     config, output = request.config(), request.take(OutputOptions)
-    job = Job(
-        config,
-        output.out,
-        request.execution(),
-        output.checkpoint_every,
-        output.plugin,
-        output.logger,
-    )
-    is_finished = job.directory.record.exists()
-    for warning in [] if is_finished else earlier_versions(config, output.out):
+    job = output.create_job(config, request.execution())
+    was_finished = job.directory.record.exists()
+    for warning in [] if was_finished else earlier_versions(config, output.out):
         print(f"sterad: {warning}", file=sys.stderr)
-    record = job.run([] if is_finished else [progress_logger(config.id)])
-    _print_result(record, job.directory, is_finished)
-    return 0
-
-
-def _print_result(record: RunRecord, directory: RunDirectory, was_finished: bool) -> None:
+    record = job.run([] if was_finished else [progress_logger(config.id)])
     print(f"{record.id}{' (finished before)' if was_finished else ''}")
     for name in METRICS:
         value = getattr(record, name)
         if value is not None:
             print(f"  {name.replace('_', ' '):28} {value:8.2%}")
     print(f"  {'seconds':28} {record.seconds:8.1f}")
-    print(directory.record)
-    sys.stdout.flush()
+    print(job.directory.record)
+    return 0

@@ -2,14 +2,13 @@
 
 from sterad.data.cifar import Cifar10, Cifar100
 from sterad.data.core50 import Core50
-from sterad.data.dataset import Dataset
-from sterad.data.description import DATASETS, Defaults, Description, Feed, Subset, held_out
+from sterad.data.dataset import Dataset, held_out
+from sterad.data.dataset_config import DATASETS, DatasetConfig, Defaults, Feed, Subset
 from sterad.data.digits import Digits
-from sterad.data.folder import Folder
-from sterad.data.idx import FashionMnist, Kmnist, Mnist
-from sterad.data.npz import Npz
+from sterad.data.mnist import FashionMnist, Kmnist, Mnist
 from sterad.data.synthetic import Synthetic
 from sterad.data.tiny_imagenet import TinyImageNet
+from sterad.data.user_files import Folder, Npz
 
 __all__ = [
     "DATASETS",
@@ -17,8 +16,8 @@ __all__ = [
     "Cifar100",
     "Core50",
     "Dataset",
+    "DatasetConfig",
     "Defaults",
-    "Description",
     "Digits",
     "FashionMnist",
     "Feed",

@@ -7,8 +7,6 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -16,40 +14,24 @@ from sterad.errors import SteradError
 
 READ_SIZE = 1 << 20
 """Bytes copied at once, at most."""
+# Limits of an archive, larger than any official dataset needs.
+MAX_MEMBERS = 400_000
+MAX_BYTES = 32 << 30
+MAX_RATIO = 200
+"""Unpacked bytes per packed byte; does not apply below MIN_SIZE_LIMIT."""
 MIN_SIZE_LIMIT = 1 << 24
 """Unpacked bytes that are allowed for any archive, whatever its compression ratio."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Upper limits for an archive, larger than any official dataset needs."""
-
-    files: int = 400_000
-    bytes: int = 32 << 30
-    ratio: int = 200
-    """Unpacked bytes per packed byte; does not apply below MIN_SIZE_LIMIT."""
-
-
-@dataclass(frozen=True)
-class Member:
-    """One file of an archive."""
-
-    name: str
-    content: IO[bytes]
-
-
-def unpack(archive: Path, into: Path, folder: str, limits: Limits | None = None) -> Path:
+def unpack(archive: Path, into: Path, folder: str) -> None:
     """Unpack `folder` of an archive into `into`; it is renamed when it is complete."""
-    target, temporary = into / folder, into / f".{folder}.{os.getpid()}.tmp"
+    temporary = into / f".{folder}.{os.getpid()}.tmp"
     try:
         temporary.mkdir()
-        _write_members(archive, temporary, limits or Limits())
+        _write_members(archive, temporary)
         if not (temporary / folder).is_dir():
-            raise SteradError(
-                f"{str(archive)!r} has no folder {folder!r}: it is not the official archive; "
-                "remove it and run this again"
-            )
-        os.rename(temporary / folder, target)
+            raise _wrong_archive(archive, f"has no folder {folder!r}")
+        os.rename(temporary / folder, into / folder)
     except OSError as error:
         raise SteradError(
             f"cannot unpack {str(archive)!r} in {str(into)!r}: {error.strerror or error}. Free "
@@ -57,86 +39,66 @@ def unpack(archive: Path, into: Path, folder: str, limits: Limits | None = None)
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return target
 
 
-def _write_members(archive: Path, folder: Path, limits: Limits) -> None:
-    packed = archive.stat().st_size
-    max_bytes = min(limits.bytes, max(MIN_SIZE_LIMIT, packed * limits.ratio))
+def _write_members(archive: Path, folder: Path) -> None:
+    max_bytes = min(MAX_BYTES, max(MIN_SIZE_LIMIT, MAX_RATIO * archive.stat().st_size))
+    members = _zip_members(archive) if zipfile.is_zipfile(archive) else _tar_members(archive)
     written = 0
     try:
-        for count, member in enumerate(_members(archive), start=1):
-            if count > limits.files:
-                raise _unsafe_archive(archive, f"more than {limits.files:,} files")
-            path = folder / safe_name(archive, member.name)
+        for count, (name, content) in enumerate(members, start=1):
+            if count > MAX_MEMBERS:
+                raise _wrong_archive(archive, f"contains more than {MAX_MEMBERS:,} files")
+            path = folder / _safe_name(archive, name)
+            if content is None:
+                continue
             path.parent.mkdir(parents=True, exist_ok=True)
             with open(path, "xb") as out:
-                while chunk := member.content.read(READ_SIZE):
+                while chunk := content.read(READ_SIZE):
                     written += len(chunk)
                     if written > max_bytes:
-                        raise _unsafe_archive(archive, f"more than {max_bytes:,} unpacked bytes")
+                        raise _wrong_archive(
+                            archive, f"contains more than {max_bytes:,} unpacked bytes"
+                        )
                     out.write(chunk)
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-        raise SteradError(
-            f"{str(archive)!r} is damaged or truncated ({error}): remove it and run this again"
-        ) from error
+        raise _wrong_archive(archive, f"is damaged or truncated ({error})") from error
     except FileExistsError as error:
-        raise _unsafe_archive(archive, f"the file {error.filename!r} twice") from error
+        raise _wrong_archive(archive, f"contains the file {error.filename!r} twice") from error
 
 
-def safe_name(archive: Path, name: str) -> PurePosixPath:
+def _safe_name(archive: Path, name: str) -> PurePosixPath:
     """Return the name of a member; raise an error if it leads outside the target folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name or "\0" in name:
-        raise _unsafe_archive(archive, f"the path {name!r}, which leads outside the folder")
+        raise _wrong_archive(archive, f"contains the path {name!r}, which leads outside the folder")
     return path
 
 
-def _unsafe_archive(archive: Path, what: str) -> SteradError:
+def _wrong_archive(archive: Path, problem: str) -> SteradError:
     return SteradError(
-        f"{str(archive)!r} contains {what}: it is not the official archive; remove it and run this "
-        "again"
+        f"{str(archive)!r} {problem}: it is not the official archive; remove it and run this again"
     )
 
 
-def _members(archive: Path) -> Iterator[Member]:
-    if zipfile.is_zipfile(archive):
-        yield from _zip_members(archive)
-    else:
-        yield from _tar_members(archive)
-
-
-def _tar_members(archive: Path) -> Iterator[Member]:
-    with _read_errors(archive), tarfile.open(archive, "r|*") as tar:
+def _tar_members(archive: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
+    """Yield the name and the open content of each file; the content of a folder is None."""
+    with tarfile.open(archive, "r|*") as tar:
         for info in tar:
-            if info.isdir():
-                safe_name(archive, info.name)
-                continue
-            content = tar.extractfile(info) if info.isreg() else None
-            if content is None:
-                raise _unsafe_archive(archive, f"{info.name!r}, a link or a device")
-            yield Member(info.name, content)
+            if not (info.isreg() or info.isdir()):
+                raise _wrong_archive(archive, f"contains {info.name!r}, a link or a device")
+            yield info.name, tar.extractfile(info)
 
 
-def _zip_members(archive: Path) -> Iterator[Member]:
+def _zip_members(archive: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
+    """Yield the name and the open content of each file; the content of a folder is None."""
     with zipfile.ZipFile(archive) as packed:
         for info in packed.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
             if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-                raise _unsafe_archive(archive, f"{info.filename!r}, a link or a device")
+                raise _wrong_archive(archive, f"contains {info.filename!r}, a link or a device")
             if info.is_dir():
-                safe_name(archive, info.filename)
+                yield info.filename, None
                 continue
             with packed.open(info) as content:
-                yield Member(info.filename, content)
-
-
-@contextmanager
-def _read_errors(archive: Path) -> Iterator[None]:
-    """Convert an OSError of gzip, which has no errno, to EOFError; others are disk errors."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno is None:
-            raise EOFError(str(error)) from error
-        raise
+                yield info.filename, content

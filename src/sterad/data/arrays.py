@@ -10,13 +10,18 @@ import torch
 
 from sterad.errors import SteradError
 
+Array = npt.NDArray[Any]
+ByteArray = npt.NDArray[np.uint8]
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float32]
+
 MAX_UPSCALE = 4
 """Largest factor by which images are enlarged; a larger one would only repeat pixels."""
 ROWS_PER_HASH_UPDATE = 4096
 """Rows hashed at once, so that a memory-mapped array is never loaded completely."""
 
 
-def as_inputs(array: object, what: str = "images") -> npt.NDArray[Any]:
+def as_inputs(array: object, what: str = "images") -> Array:
     """Return images as uint8 (N, c, h, w), or feature vectors as float32 (N, d).
 
     Images are uint8 or floats in [0, 1], of shape (N, h, w), (N, c, h, w) or (N, h, w, c) with
@@ -28,7 +33,7 @@ def as_inputs(array: object, what: str = "images") -> npt.NDArray[Any]:
     return np.ascontiguousarray(_to_channels_first(_as_uint8(values, what), what))
 
 
-def as_labels(array: object, what: str = "labels") -> npt.NDArray[np.int64]:
+def as_labels(array: object, what: str = "labels") -> IntArray:
     """Return integer labels as int64 (N,)."""
     values = _as_numpy(array, what)
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
@@ -39,7 +44,7 @@ def as_labels(array: object, what: str = "labels") -> npt.NDArray[np.int64]:
     return values.astype(np.int64)
 
 
-def _as_numpy(array: object, what: str) -> npt.NDArray[Any]:
+def _as_numpy(array: object, what: str) -> Array:
     if isinstance(array, torch.Tensor):
         tensor = array.detach().cpu()
         # numpy has no bfloat16.
@@ -52,7 +57,7 @@ def _as_numpy(array: object, what: str) -> npt.NDArray[Any]:
         ) from error
 
 
-def _as_vectors(values: npt.NDArray[Any], what: str) -> npt.NDArray[np.float32]:
+def _as_vectors(values: Array, what: str) -> FloatArray:
     if values.dtype.kind not in "iuf":
         raise SteradError(f"{what} are of type {values.dtype}: give numbers of shape (N, d)")
     with np.errstate(over="ignore"):  # an overflow becomes infinite and is reported below
@@ -61,7 +66,7 @@ def _as_vectors(values: npt.NDArray[Any], what: str) -> npt.NDArray[np.float32]:
     return vectors
 
 
-def _as_uint8(values: npt.NDArray[Any], what: str) -> npt.NDArray[np.uint8]:
+def _as_uint8(values: Array, what: str) -> ByteArray:
     if values.dtype == np.uint8:
         return values
     if values.dtype.kind != "f":
@@ -70,13 +75,11 @@ def _as_uint8(values: npt.NDArray[Any], what: str) -> npt.NDArray[np.uint8]:
         )
     inside = (values >= 0) & (values <= 1)  # False for NaN
     _check_values(~inside, values, what, "must be in [0, 1]: divide by 255 or rescale")
-    pixels: npt.NDArray[np.uint8] = np.rint(values * 255).astype(np.uint8)
+    pixels: ByteArray = np.rint(values * 255).astype(np.uint8)
     return pixels
 
 
-def _check_values(
-    invalid: npt.NDArray[np.bool_], values: npt.NDArray[Any], what: str, rule: str
-) -> None:
+def _check_values(invalid: npt.NDArray[np.bool_], values: Array, what: str, rule: str) -> None:
     if invalid.any():
         at = np.unravel_index(int(invalid.argmax()), invalid.shape)
         rule = rule if np.isfinite(values[at]) else "must be finite: replace the value"
@@ -85,7 +88,7 @@ def _check_values(
         )
 
 
-def _to_channels_first(images: npt.NDArray[np.uint8], what: str) -> npt.NDArray[np.uint8]:
+def _to_channels_first(images: ByteArray, what: str) -> ByteArray:
     if images.ndim == 3:
         return images[:, None]
     shape = images.shape
@@ -104,7 +107,7 @@ def _to_channels_first(images: npt.NDArray[np.uint8], what: str) -> npt.NDArray[
     return images if first else np.moveaxis(images, 3, 1)
 
 
-def area_resize(images: npt.NDArray[Any], size: int | None) -> npt.NDArray[Any]:
+def area_resize(images: Array, size: int | None) -> Array:
     """Resize images (n, c, h, h) to uint8 (n, c, size, size) by averaging areas.
 
     Each new pixel is the mean of the area that it covers. Images are returned unchanged if size
@@ -130,11 +133,11 @@ def area_resize(images: npt.NDArray[Any], size: int | None) -> npt.NDArray[Any]:
     weights = area_weights(side, size)
     means = weights @ images.astype(np.float32) @ weights.T
     # Round ties up with a margin larger than float32 rounding errors: all machines agree.
-    resized: npt.NDArray[np.uint8] = np.floor(means + np.float32(0.501)).astype(np.uint8)
+    resized: ByteArray = np.floor(means + np.float32(0.501)).astype(np.uint8)
     return resized
 
 
-def area_weights(side: int, size: int) -> npt.NDArray[np.float32]:
+def area_weights(side: int, size: int) -> FloatArray:
     """Return the weight of each old pixel in each new pixel along one axis: (size, side).
 
     >>> area_weights(4, 3).astype(float).round(2).tolist()
@@ -143,11 +146,11 @@ def area_weights(side: int, size: int) -> npt.NDArray[np.float32]:
     new = np.arange(size + 1) * (side / size)
     old = np.arange(side + 1)
     overlap = np.minimum(new[1:, None], old[1:]) - np.maximum(new[:-1, None], old[:-1])
-    weights: npt.NDArray[np.float32] = (overlap.clip(min=0) * (size / side)).astype(np.float32)
+    weights: FloatArray = (overlap.clip(min=0) * (size / side)).astype(np.float32)
     return weights
 
 
-def array_digest(array: npt.NDArray[Any]) -> str:
+def array_digest(array: Array) -> str:
     """Return the SHA-256 of the dtype, shape and values of an array."""
     digest = hashlib.sha256(array_header(array.dtype, array.shape))
     for start in range(0, len(array), ROWS_PER_HASH_UPDATE):
@@ -160,7 +163,7 @@ def array_header(dtype: np.dtype[Any], shape: Iterable[int]) -> bytes:
     return f"{dtype.str} {tuple(shape)}".encode()
 
 
-def array_bytes(array: npt.NDArray[Any]) -> memoryview:
+def array_bytes(array: Array) -> memoryview:
     """Return the bytes of an array in C order."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 

@@ -16,18 +16,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from filelock import FileLock, Timeout
 
-from sterad.data.arrays import array_bytes, array_digest, array_header
+from sterad.data.arrays import Array, array_bytes, array_digest, array_header
 from sterad.errors import SteradError
 
 FORMAT = 3
 MANIFEST = "manifest.json"
-T = TypeVar("T")
 
 
 class DamagedError(Exception):
@@ -42,7 +40,7 @@ class StaleError(Exception):
 class Entry:
     """The selected arrays of one dataset, and the facts stored with them."""
 
-    arrays: Mapping[str, npt.NDArray[Any]]
+    arrays: Mapping[str, Array]
     digests: Mapping[str, str]
     """`array_digest` of each array when it was written."""
     facts: Mapping[str, Any]
@@ -53,7 +51,7 @@ class Chunks:
     """An array that does not fit in memory: its number of rows, and a function to iterate it."""
 
     rows: int
-    begin: Callable[[], Iterable[npt.NDArray[Any]]]
+    begin: Callable[[], Iterable[Array]]
 
 
 def cache_folders(root: Path) -> tuple[Path, ...]:
@@ -84,13 +82,12 @@ def open_entry(root: Path, entry: Path) -> Entry:
     manifest = read_manifest(entry)
     if _file_stamps(root, map(Path, manifest["sources"])) != manifest["sources"]:
         raise StaleError
-    arrays = {name: _map_array(entry / name, saved) for name, saved in manifest["arrays"].items()}
-    digests = {name: str(saved["sha256"]) for name, saved in manifest["arrays"].items()}
-    return Entry(_without_suffix(arrays), _without_suffix(digests), manifest["facts"])
-
-
-def _without_suffix(by_file: Mapping[str, T]) -> dict[str, T]:
-    return {name.removesuffix(".npy"): value for name, value in by_file.items()}
+    arrays, digests = {}, {}
+    for file, saved in manifest["arrays"].items():
+        name = file.removesuffix(".npy")
+        arrays[name] = _map_array(entry / file, saved)
+        digests[name] = str(saved["sha256"])
+    return Entry(arrays, digests, manifest["facts"])
 
 
 def read_manifest(entry: Path) -> dict[str, Any]:
@@ -107,12 +104,12 @@ def read_manifest(entry: Path) -> dict[str, Any]:
     return manifest
 
 
-def _map_array(file: Path, saved: Mapping[str, Any]) -> npt.NDArray[Any]:
+def _map_array(file: Path, saved: Mapping[str, Any]) -> Array:
     try:
         size = file.stat().st_size
         if size != saved["bytes"]:
             raise DamagedError(f"{file.name} has {size} bytes instead of {saved['bytes']}")
-        array: npt.NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
+        array: Array = np.load(file, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise DamagedError(f"{file.name} cannot be read: {error}") from error
     if [list(array.shape), array.dtype.str] != [saved["shape"], saved["dtype"]]:
@@ -148,7 +145,7 @@ def make_entry(
                 with suppress(StaleError, DamagedError):
                     return open_entry(root, folder / key)
                 stamps = _file_stamps(root, [_source_name(root, source) for source in sources])
-                _write_entry(folder, key, arrays, facts, stamps)
+                _write_entry(folder / key, arrays, {"facts": facts, "sources": stamps})
                 return open_entry(root, folder / key)
         except OSError as error:
             failures.append(f"{folder}: {error.strerror or error}")
@@ -158,25 +155,19 @@ def make_entry(
     )
 
 
-def _write_entry(
-    folder: Path,
-    key: str,
-    arrays: Mapping[str, Chunks],
-    facts: Mapping[str, Any],
-    stamps: Mapping[str, list[int]],
-) -> None:
-    new, old = folder / f".{key}.new.tmp", folder / f".{key}.old.tmp"
+def _write_entry(entry: Path, arrays: Mapping[str, Chunks], manifest: Mapping[str, Any]) -> None:
+    new, old = (entry.with_name(f".{entry.name}.{kind}.tmp") for kind in ("new", "old"))
     try:
         new.mkdir()
         saved = {f"{name}.npy": _save_array(new / f"{name}.npy", c) for name, c in arrays.items()}
-        manifest = {"format": FORMAT, "facts": facts, "sources": stamps, "arrays": saved}
-        (new / MANIFEST).write_text(json.dumps(manifest, indent=1))
+        text = json.dumps({"format": FORMAT, **manifest, "arrays": saved}, indent=1)
+        (new / MANIFEST).write_text(text)
         # No fsync: a file truncated by a power failure has the wrong size and is rebuilt.
-        if (folder / key).exists():
-            os.rename(folder / key, old)
-        os.rename(new, folder / key)
+        if entry.exists():
+            os.rename(entry, old)
+        os.rename(new, entry)
     finally:
-        _remove_temporary(folder)
+        _remove_temporary(entry.parent)
 
 
 def _save_array(file: Path, chunks: Chunks) -> dict[str, Any]:

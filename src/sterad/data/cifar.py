@@ -10,21 +10,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from sterad.data.arrays import area_resize
-from sterad.data.description import DATASETS
+from sterad.data.arrays import ByteArray, IntArray
+from sterad.data.dataset_config import DATASETS
+from sterad.data.file_dataset import Contents, FileDataset, Layout, Split
 from sterad.data.restricted_pickle import read_pickle
-from sterad.data.sources import Layout, find_layout
-from sterad.data.stored import Contents, Split, StoredDataset
-from sterad.errors import SteradError
+from sterad.data.sources import SOURCES, invalid_file
 
 VALUES_PER_IMAGE = 3 * 32 * 32
-Batch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
+Batch = tuple[ByteArray, IntArray]
 
 
 @dataclass(frozen=True)
-class _Cifar(StoredDataset):
+class _Cifar(FileDataset):
     python: ClassVar[Layout]
     """Training files, the test file and the file with the class names."""
     binary: ClassVar[Layout]
@@ -33,11 +31,10 @@ class _Cifar(StoredDataset):
     names_file: ClassVar[str]
     label_bytes: ClassVar[int]
     """Bytes before the pixels of a binary record; the last one is the label."""
-    known_names: ClassVar[tuple[str, ...]]
 
     def contents(self) -> Contents:
         """Read all files of the format that is found."""
-        home, layout = find_layout(self.name, self.root_folder, (self.python, self.binary))
+        home, layout = self.find_layout(self.python, self.binary)
         paths = layout.paths(home)
         if layout is self.python:
             *data, meta = paths
@@ -45,7 +42,7 @@ class _Cifar(StoredDataset):
             names = _read_pickle_names(meta, self.names_key)
         else:
             batches = [_read_binary_batch(path, self.label_bytes) for path in paths]
-            names = _read_text_names(home / self.names_file, self.known_names)
+            names = _read_text_names(home / self.names_file, SOURCES[self.name].class_names)
         return Contents(
             train=_join_batches(batches[:-1]),
             test=_join_batches(batches[-1:]),
@@ -72,10 +69,6 @@ class Cifar10(_Cifar):
     names_key: ClassVar[bytes] = b"label_names"
     names_file: ClassVar[str] = "batches.meta.txt"
     label_bytes: ClassVar[int] = 1
-    known_names: ClassVar[tuple[str, ...]] = (
-        *("airplane", "automobile", "bird", "cat", "deer"),
-        *("dog", "frog", "horse", "ship", "truck"),
-    )
 
 
 @DATASETS.register("cifar100", alias=("cifar-100", "seq-cifar100", "split-cifar100"))
@@ -90,7 +83,6 @@ class Cifar100(_Cifar):
     names_key: ClassVar[bytes] = b"fine_label_names"
     names_file: ClassVar[str] = "fine_label_names.txt"
     label_bytes: ClassVar[int] = 2
-    known_names: ClassVar[tuple[str, ...]] = tuple(map(str, range(100)))
 
 
 def _read_pickle_batch(path: Path, label_key: bytes) -> Batch:
@@ -98,32 +90,25 @@ def _read_pickle_batch(path: Path, label_key: bytes) -> Batch:
     try:
         data, labels = np.asarray(found[b"data"]), np.asarray(found[label_key])
     except KeyError as error:
-        raise SteradError(
-            f"the pickle {str(path)!r} has no {error.args[0].decode()!r}: download the official "
-            "file"
-        ) from error
-    if data.ndim != 2 or data.shape[1] != VALUES_PER_IMAGE or data.dtype != np.uint8:
-        raise SteradError(
-            f"the images in {str(path)!r} are {data.dtype} of shape {data.shape}: they must be "
-            f"uint8 of shape (N, {VALUES_PER_IMAGE}); download the official file"
-        )
-    if labels.ndim != 1 or labels.dtype.kind not in "iu" or len(labels) != len(data):
-        raise SteradError(
-            f"{str(path)!r} has {labels.size} labels of type {labels.dtype} for {len(data)} "
-            "images: download the official file"
+        raise invalid_file(path, f"has no {error.args[0].decode()!r}") from error
+    has_images = data.dtype == np.uint8 and data.shape[1:] == (VALUES_PER_IMAGE,)
+    has_labels = labels.dtype.kind in "iu" and labels.shape == data.shape[:1]
+    if not (has_images and has_labels):
+        raise invalid_file(
+            path,
+            f"has images as {data.dtype} of shape {data.shape} with labels as {labels.dtype} of "
+            f"shape {labels.shape} instead of uint8 (N, {VALUES_PER_IMAGE}) and integers (N,)",
         )
     return data, labels.astype(np.int64)
 
 
 def _read_binary_batch(path: Path, label_bytes: int) -> Batch:
     record = label_bytes + VALUES_PER_IMAGE
-    size = path.stat().st_size
-    if not size or size % record:
-        raise SteradError(
-            f"{str(path)!r} has {size} bytes, which is not a multiple of the record size {record}: "
-            "it is truncated; download the official file again"
-        )
-    rows = np.fromfile(path, np.uint8).reshape(-1, record)
+    content = np.fromfile(path, np.uint8)
+    if not content.size or content.size % record:
+        problem = f"its {content.size} bytes are not a multiple of the record size {record}"
+        raise invalid_file(path, f"is truncated: {problem}")
+    rows = content.reshape(-1, record)
     return rows[:, label_bytes:], rows[:, label_bytes - 1].astype(np.int64)
 
 
@@ -131,11 +116,11 @@ def _join_batches(batches: Sequence[Batch]) -> Split:
     labels = np.concatenate([labels for _, labels in batches])
     starts = np.cumsum([0, *(len(labels) for _, labels in batches)])
 
-    def fetch(positions: npt.NDArray[np.int64], size: int | None) -> npt.NDArray[np.uint8]:
+    def fetch(positions: IntArray) -> ByteArray:
         # Index each batch separately: joining them first would copy every pixel once more.
         batch = np.searchsorted(starts, positions, side="right") - 1
         rows = [batches[b][0][positions[batch == b] - starts[b]] for b in np.unique(batch)]
-        return area_resize(np.concatenate(rows).reshape(-1, 3, 32, 32), size)
+        return np.concatenate(rows).reshape(-1, 3, 32, 32)
 
     return Split(labels, fetch)
 
@@ -143,13 +128,11 @@ def _join_batches(batches: Sequence[Batch]) -> Split:
 def _read_pickle_names(path: Path, key: bytes) -> tuple[str, ...]:
     names: Any = read_pickle(path).get(key)
     if not isinstance(names, list) or not names:
-        raise SteradError(f"{str(path)!r} has no list {key.decode()!r}: download the official file")
+        raise invalid_file(path, f"has no list {key.decode()!r}")
     return tuple(n.decode("utf-8", "replace") if isinstance(n, bytes) else str(n) for n in names)
 
 
 def _read_text_names(path: Path, known: tuple[str, ...]) -> tuple[str, ...]:
     """Return one name per line, or the known names if the file is missing or incomplete."""
-    if not path.is_file():
-        return known
-    lines = tuple(line.strip() for line in path.read_text().splitlines() if line.strip())
+    lines = tuple(path.read_text().split()) if path.is_file() else ()
     return lines if len(lines) == len(known) else known

@@ -1,14 +1,13 @@
 """Dataset: the train and test split of images or feature vectors, with labels from 0."""
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sterad.data.arrays import array_digest, as_inputs, as_labels, content_digest
+from sterad.data.arrays import Array, IntArray, array_digest, as_inputs, as_labels, content_digest
 from sterad.errors import SteradError
 
 ARRAY_FIELDS = ("train_images", "train_labels", "test_images", "test_labels", "domains")
@@ -23,15 +22,15 @@ class Dataset:
     """
 
     name: str
-    train_images: npt.NDArray[Any]
-    train_labels: npt.NDArray[np.int64]
-    test_images: npt.NDArray[Any]
-    test_labels: npt.NDArray[np.int64]
+    train_images: Array
+    train_labels: IntArray
+    test_images: Array
+    test_labels: IntArray
     class_names: tuple[str, ...]
     """Name of each class; the number of names is the number of classes."""
     flip: bool
     """Whether a horizontally flipped image keeps its class."""
-    domains: npt.NDArray[np.int64] | None = None
+    domains: IntArray | None = None
     """Domain of each training image, such as the session that it was recorded in."""
     domain_names: tuple[str, ...] = ()
     """Name of each domain, in natural order."""
@@ -41,19 +40,25 @@ class Dataset:
     def __post_init__(self) -> None:
         if not self.class_names:
             raise SteradError(f"the dataset {self.name!r} has no classes: give class_names")
+        for name in ARRAY_FIELDS:
+            array: object = getattr(self, name)
+            if not isinstance(array, np.ndarray) and (name != "domains" or array is not None):
+                raise SteradError(
+                    f"{name} is of type {type(array).__name__}: give a numpy array, or use "
+                    "Dataset.from_arrays"
+                )
         for split in ("train", "test"):
             images, labels = getattr(self, f"{split}_images"), getattr(self, f"{split}_labels")
             _check_inputs(images, f"{split} images")
-            _check_labels(labels, len(images), len(self.class_names), f"{split} labels")
+            _check_labels(labels, len(images), len(self.class_names), f"{split} labels", "classes")
         if self.train_images.shape[1:] != self.test_images.shape[1:]:
             raise SteradError(
                 f"train images have shape {self.train_images.shape[1:]} and test images "
                 f"{self.test_images.shape[1:]}: give both splits the same shape"
             )
         if self.domains is not None:
-            _check_labels(
-                self.domains, len(self.train_images), len(self.domain_names), "domains", "domain"
-            )
+            count = len(self.domain_names)
+            _check_labels(self.domains, len(self.train_images), count, "domains", "domains")
 
     @property
     def classes(self) -> int:
@@ -98,23 +103,20 @@ class Dataset:
         (3, (1, 8, 8), dtype('uint8'))
         """
         train, test = as_labels(train_labels, "train labels"), as_labels(test_labels, "test labels")
-        names = (
-            _names_from_labels(train, test) if class_names is None else tuple(map(str, class_names))
-        )
+        if class_names is None:
+            class_names = _names_from_labels(train, test)
         return cls(
             name=name,
             train_images=as_inputs(train_images, "train images"),
             train_labels=train,
             test_images=as_inputs(test_images, "test images"),
             test_labels=test,
-            class_names=names,
+            class_names=tuple(map(str, class_names)),
             flip=flip,
         )
 
 
-def _names_from_labels(
-    train: npt.NDArray[np.int64], test: npt.NDArray[np.int64]
-) -> tuple[str, ...]:
+def _names_from_labels(train: IntArray, test: IntArray) -> tuple[str, ...]:
     both = np.concatenate([train, test])
     if not both.size:
         raise SteradError("the labels are empty: give at least one train and one test image")
@@ -126,12 +128,7 @@ def _names_from_labels(
     return tuple(map(str, range(int(both.max()) + 1)))
 
 
-def _check_inputs(inputs: object, what: str) -> None:
-    if not isinstance(inputs, np.ndarray):
-        raise SteradError(
-            f"{what} are of type {type(inputs).__name__}: give a numpy array, "
-            "or use Dataset.from_arrays"
-        )
+def _check_inputs(inputs: Array, what: str) -> None:
     image = inputs.ndim == 4 and inputs.dtype == np.uint8 and inputs.shape[2] == inputs.shape[3]
     vector = inputs.ndim == 2 and inputs.dtype == np.float32
     if not (image or vector):
@@ -141,32 +138,64 @@ def _check_inputs(inputs: object, what: str) -> None:
         )
     if inputs.size == 0:
         raise SteradError(f"{what} of shape {inputs.shape} are empty: give at least one image")
-    if vector:
-        finite = np.isfinite(inputs).all(axis=1)
-        if not finite.all():
-            raise SteradError(
-                f"{what} contain a NaN or infinite value in vector {finite.argmin()}: "
-                "correct or remove that vector"
-            )
-
-
-def _check_labels(
-    labels: object, images: int, classes: int, what: str, kind: str = "class"
-) -> None:
-    if not (isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype == np.int64):
-        found = (
-            f"{labels.dtype} of shape {labels.shape}"
-            if isinstance(labels, np.ndarray)
-            else type(labels).__name__
+    if vector and not (finite := np.isfinite(inputs).all(axis=1)).all():
+        raise SteradError(
+            f"{what} contain a NaN or infinite value in vector {finite.argmin()}: "
+            "correct or remove that vector"
         )
-        raise SteradError(f"{what} are {found}: give int64 of shape (N,), one per image")
+
+
+def _check_labels(labels: Array, images: int, limit: int, what: str, kind: str) -> None:
+    if labels.ndim != 1 or labels.dtype != np.int64:
+        raise SteradError(
+            f"{what} are {labels.dtype} of shape {labels.shape}: give int64 of shape (N,), one per "
+            "image"
+        )
     if len(labels) != images:
         raise SteradError(f"there are {len(labels)} {what} for {images} images: give one per image")
-    outside = (labels < 0) | (labels >= classes)
+    outside = (labels < 0) | (labels >= limit)
     if outside.any():
         index = int(outside.argmax())
         raise SteradError(
-            f"{what} contain {labels[index]} at index {index}, outside the declared "
-            f"{'classes' if kind == 'class' else 'domains'} 0 to {classes - 1}: "
-            f"renumber the labels or declare more {kind} names"
+            f"{what} contain {labels[index]} at index {index}, outside the declared {kind} 0 to "
+            f"{limit - 1}: renumber the labels, or declare the names of more {kind}"
         )
+
+
+def held_out(dataset: Dataset, share: float) -> Dataset:
+    """Replace the test split by a share of the training images, taken evenly from each class.
+
+    Settings are tuned on this split, so that the test images stay unseen. A class of two images or
+    more gives at least one image and keeps at least one, as the share is at most 0.5.
+    """
+    if not share:
+        return dataset
+    labels, before = dataset.train_labels, occurrence_index(dataset.train_labels)
+    is_held = np.ceil((before + 1) * share) > np.ceil(before * share)
+    is_held &= np.bincount(labels)[labels] > 1
+    if not is_held.any():
+        raise SteradError(
+            f"validation is {share}, but each class has only one training image, which cannot be "
+            "held out: give more images per class, or validation 0"
+        )
+    return dataclasses.replace(
+        dataset,
+        train_images=dataset.train_images[~is_held],
+        train_labels=labels[~is_held],
+        test_images=dataset.train_images[is_held],
+        test_labels=labels[is_held],
+        domains=None if dataset.domains is None else dataset.domains[~is_held],
+        known_digest="",
+    )
+
+
+def occurrence_index(values: IntArray) -> IntArray:
+    """Return for each value the number of equal values before it.
+
+    >>> occurrence_index(np.array([5, 7, 5, 5, 7]))
+    array([0, 0, 1, 2, 1])
+    """
+    grouped = np.argsort(values, kind="stable")
+    before = np.empty(len(values), dtype=np.int64)
+    before[grouped] = np.arange(len(values)) - np.searchsorted(values[grouped], values[grouped])
+    return before

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 import numpy as np
-import numpy.typing as npt
 
-from sterad.data.dataset import Dataset
-from sterad.data.description import DATASETS, Defaults, Subset, equal_tasks, occurrence_index
+from sterad.data.dataset import Dataset, occurrence_index
+from sterad.data.dataset_config import DATASETS, Defaults, Subset, equal_tasks
 
 TRAIN_IMAGES = 1442
 """Number of training images."""
@@ -28,16 +27,10 @@ class Digits(Subset):
         """Read the file in the package."""
         with files("sterad.data").joinpath("digits.npz").open("rb") as file:
             stored = np.load(file, allow_pickle=False)
-            images, labels = stored["images"][:, None], stored["labels"].astype(np.int64)
-        is_test = is_every_fifth(labels)
-        dataset = Dataset(
-            name="digits",
-            train_images=images[~is_test],
-            train_labels=labels[~is_test],
-            test_images=images[is_test],
-            test_labels=labels[is_test],
-            class_names=tuple("0123456789"),
-            flip=False,
+            images, labels = stored["images"], stored["labels"]
+        is_test = occurrence_index(labels) % 5 == 4
+        dataset = Dataset.from_arrays(
+            images[~is_test], labels[~is_test], images[is_test], labels[is_test], name="digits"
         )
         return self.apply(dataset)
 
@@ -45,13 +38,3 @@ class Digits(Subset):
         """Return a small encoder and a blur of 0.15 of the images of a task (288 in full)."""
         classes, images = self.selected_counts(10, TRAIN_IMAGES)
         return Defaults(width=20, tasks=equal_tasks(classes, 5), scale=43.0 * images / TRAIN_IMAGES)
-
-
-def is_every_fifth(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Mark the fifth, tenth, ... occurrence of each label.
-
-    >>> is_every_fifth(np.array([0, 0, 1, 0, 0, 0, 0])).astype(int)
-    array([0, 0, 0, 0, 0, 1, 0])
-    """
-    marked: npt.NDArray[np.bool_] = occurrence_index(labels) % 5 == 4
-    return marked

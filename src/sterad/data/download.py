@@ -1,5 +1,6 @@
 """Download one file: resumable, limited in size, verified, and renamed when it is complete."""
 
+import gzip
 import hashlib
 import http.client
 import os
@@ -8,7 +9,6 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,6 +17,12 @@ from sterad.errors import SteradError
 
 READ_SIZE = 1 << 16
 """Bytes read from the network at once, at most."""
+STALL_TIMEOUT_S = 30.0
+"""Seconds without data after which a transfer has failed."""
+MAX_TRIES = 5
+"""Number of consecutive tries without new data before the download fails."""
+FIRST_PAUSE_S = 1.0
+"""Seconds before the second try; each pause is twice as long as the previous one."""
 
 
 class TransferError(Exception):
@@ -25,18 +31,6 @@ class TransferError(Exception):
 
 class WrongFileError(Exception):
     """The server does not have the expected file."""
-
-
-@dataclass(frozen=True)
-class RetryPolicy:
-    """Timeout and retries of a download."""
-
-    stall_seconds: float = 30.0
-    """Seconds without data after which a transfer has failed."""
-    tries: int = 5
-    """Number of consecutive tries without new data before the download fails."""
-    pause_seconds: float = 1.0
-    """Seconds before the second try; each pause is twice as long as the previous one."""
 
 
 class _HttpRedirects(urllib.request.HTTPRedirectHandler):
@@ -49,23 +43,28 @@ class _HttpRedirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, hdrs, newurl)
 
 
-def download(
-    url: str, target: Path, size: int | None, md5: str | None, retry: RetryPolicy | None = None
-) -> None:
+def download(url: str, target: Path, size: int, md5: str | None) -> None:
     """Download `url` to `target`; an interrupted download continues from `target` + ".part".
 
     Without a checksum, the file is complete when it has the length that the server states.
     """
-    retry = retry or RetryPolicy()
     part = target.with_name(target.name + ".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with progress(target.name, size, "bytes") as advance:
             advance(_length(part))
-            _try_repeatedly(lambda: _fetch(url, part, size, md5, retry, advance), part, retry)
+            _transfer_with_retries(url, part, None if md5 is None else size, advance)
+        if md5 is not None and (found := file_md5(part)) != md5:
+            part.unlink()
+            raise WrongFileError(f"the checksum is {found} and must be {md5}")
         os.replace(part, target)
     except (TransferError, WrongFileError) as error:
-        raise _download_error(url, target, size, md5, error) from error
+        known = f"{size:,} bytes" if md5 is None else f"{size:,} bytes, md5 {md5}"
+        kept = "; the received part is kept" if part.exists() else ""
+        raise SteradError(
+            f"cannot download {url}: {error}{kept}. Run the same command again or, without a "
+            f"network, put {target.name} ({known}) at {str(target)!r} and run it again"
+        ) from error
     except OSError as error:
         raise SteradError(
             f"cannot write {str(part)!r}: {error.strerror or error}. Free disk space or choose "
@@ -73,41 +72,25 @@ def download(
         ) from error
 
 
-def _try_repeatedly(transfer: Callable[[], None], part: Path, retry: RetryPolicy) -> None:
-    """Repeat a transfer until it succeeds or until `tries` in a row bring no new data."""
+def _transfer_with_retries(
+    url: str, part: Path, exact: int | None, advance: Callable[[int], None]
+) -> None:
+    """Repeat a transfer until it succeeds or until MAX_TRIES in a row bring no new data."""
     failures = 0
-    while True:
+    while exact is None or _length(part) != exact:
         before = _length(part)
         try:
-            return transfer()
+            return _transfer(url, part, exact, advance)
         except TransferError:
             failures = 0 if _length(part) > before else failures + 1
-            if failures >= retry.tries:
+            if failures >= MAX_TRIES:
                 raise
-            time.sleep(retry.pause_seconds * 2**failures)
+            time.sleep(FIRST_PAUSE_S * 2**failures)
 
 
-def _fetch(
-    url: str,
-    part: Path,
-    size: int | None,
-    md5: str | None,
-    retry: RetryPolicy,
-    advance: Callable[[int], None],
-) -> None:
-    exact = size if md5 is not None else None
-    if exact is None or _length(part) != exact:
-        _transfer(url, part, exact, retry, advance)
-    if md5 is not None and (found := file_md5(part)) != md5:
-        part.unlink()
-        raise WrongFileError(f"the checksum is {found} and must be {md5}")
-
-
-def _transfer(
-    url: str, part: Path, exact: int | None, retry: RetryPolicy, advance: Callable[[int], None]
-) -> None:
+def _transfer(url: str, part: Path, exact: int | None, advance: Callable[[int], None]) -> None:
     have = _length(part)
-    with _open_url(url, have, retry.stall_seconds) as response:
+    with _open_url(url, have) as response:
         start = _first_byte(response, have)
         length = response.headers.get("Content-Length", "")
         total = start + int(length) if length.isdecimal() else exact
@@ -137,40 +120,24 @@ def _copy(response: Any, out: IO[bytes], total: int | None, advance: Callable[[i
             raise WrongFileError(f"the server sends more than {total:,} bytes")
 
 
-def _open_url(url: str, have: int, stall_seconds: float) -> Any:
+def _open_url(url: str, have: int) -> Any:
     """Return the response to a request for the bytes after the first `have` bytes."""
     headers = {"User-Agent": "sterad", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
     try:
         request = urllib.request.Request(url, headers=headers)
-        return _http_opener().open(request, timeout=stall_seconds)
+        return urllib.request.build_opener(_HttpRedirects).open(request, timeout=STALL_TIMEOUT_S)
     except urllib.error.HTTPError as error:
         with error:
             if error.code == 416:  # the partial file is longer than the file
-                return _open_url(url, 0, stall_seconds)
+                return _open_url(url, 0)
             kind = TransferError if error.code >= 500 or error.code == 429 else WrongFileError
             raise kind(f"the server returned {error.code} {error.reason}") from error
     except urllib.error.URLError as error:
         raise TransferError(f"the server cannot be reached, {error.reason}") from error
     except (OSError, http.client.HTTPException) as error:
         raise TransferError(str(error) or type(error).__name__) from error
-
-
-def _http_opener() -> urllib.request.OpenerDirector:
-    """Return an opener for http and https only, so that a redirect cannot read files or ftp."""
-    opener = urllib.request.OpenerDirector()
-    for handler in (
-        urllib.request.ProxyHandler(),
-        urllib.request.HTTPHandler(),
-        urllib.request.HTTPSHandler(),
-        _HttpRedirects(),
-        urllib.request.HTTPErrorProcessor(),
-        urllib.request.HTTPDefaultErrorHandler(),
-        urllib.request.UnknownHandler(),
-    ):
-        opener.add_handler(handler)
-    return opener
 
 
 def _first_byte(response: Any, have: int) -> int:
@@ -189,19 +156,12 @@ def _length(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def file_md5(path: Path) -> str:
-    """Return the MD5 of a file, the checksum that most sources publish."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+def file_md5(path: Path, unpacked: bool = False) -> str:
+    """Return the MD5 of a file, the checksum that most sources publish.
 
-
-def _download_error(
-    url: str, target: Path, size: int | None, md5: str | None, error: Exception
-) -> SteradError:
-    properties = (f"{size:,} bytes" if size else "", f"md5 {md5}" if md5 else "")
-    known = ", ".join(text for text in properties if text)
-    kept = "; the received part is kept" if target.with_name(target.name + ".part").exists() else ""
-    return SteradError(
-        f"cannot download {url}: {error}{kept}. Run the same command again or, without a network, "
-        f"put {target.name}{f' ({known})' if known else ''} at {str(target)!r} and run it again"
-    )
+    With `unpacked`, a file that ends in .gz is decompressed.
+    """
+    is_packed = unpacked and path.suffix == ".gz"
+    with gzip.open(path) if is_packed else open(path, "rb") as file:
+        digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False))
+    return digest.hexdigest()

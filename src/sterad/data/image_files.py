@@ -5,15 +5,15 @@ import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sterad.data.arrays import area_resize
+from sterad.data.arrays import Array, ByteArray, IntArray, area_resize
 from sterad.errors import SteradError
+from sterad.optional_imports import require_extra
 
 SUFFIXES = frozenset(
     {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
@@ -31,53 +31,38 @@ DEEP_MODES = frozenset({"I", "F", "I;16", "I;16B", "I;16L", "I;16N"})
 class ImageFiles:
     """A list of image files that `fetch` decodes by position."""
 
-    what: str
-    """Name of the split in messages."""
     paths: Sequence[str]
     side: int
-    """Height and width that every image must have unless `fetch` resizes it."""
+    """Height and width that every image must have, if there is no `size`."""
+    size: int | None
+    """Height and width to which the largest center square of each image is resized."""
     channels: int = 3
-    together: Sequence[str] = ()
-    """Files of all splits; an error message lists all damaged files among them."""
 
-    def fetch(self, positions: npt.NDArray[np.int64], size: int | None) -> npt.NDArray[np.uint8]:
-        """Decode the images at these positions: uint8 (n, c, h, h).
-
-        With a size, crop each image to its largest center square and resize it.
-        """
-        pillow = import_pillow()
-        side = self.side if size is None else size
-        images = np.empty((len(positions), self.channels, side, side), np.uint8)
-
-        def decode(row: int) -> None:
-            images[row] = self._decode_one(pillow, int(positions[row]), size)
-
+    def fetch(self, positions: IntArray) -> ByteArray:
+        """Decode the images at these positions: uint8 (n, c, h, h)."""
+        pillow = require_extra("PIL.Image", "images")
+        paths = [self.paths[position] for position in positions]
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-            for _ in pool.map(decode, range(len(positions))):
-                pass
-        return images
+            return np.stack(list(pool.map(partial(self._decode_one, pillow), paths)))
 
-    def _decode_one(self, pillow: ModuleType, index: int, size: int | None) -> npt.NDArray[Any]:
-        path = self.paths[index]
+    def _decode_one(self, pillow: ModuleType, path: str) -> Array:
         try:
             pixels = _read_pixels(pillow, path, self.channels)
         except Exception as error:  # a decoder can raise any exception on a damaged file
-            raise decoding_error(pillow, self.together or self.paths, self.channels) from error
+            raise decoding_error(pillow, self.paths, self.channels) from error
         height, width = pixels.shape[1:]
-        if size is None:
-            if height != self.side or width != self.side:
-                raise SteradError(
-                    f"{self.what} image {index}, {path!r}, has {width}x{height} pixels instead of "
-                    f"{self.side}x{self.side}: give image_size to resize all images"
-                )
-            return pixels
+        if self.size is None and (height, width) != (self.side, self.side):
+            raise SteradError(
+                f"the image {path!r} has {width}x{height} pixels instead of "
+                f"{self.side}x{self.side}: give image_size to resize all images"
+            )
         side = min(height, width)
         top, left = (height - side) // 2, (width - side) // 2
         square = pixels[None, :, top : top + side, left : left + side]
         try:
-            resized: npt.NDArray[np.uint8] = area_resize(square, size)[0]
+            resized: ByteArray = area_resize(square, self.size)[0]
         except SteradError as error:
-            raise SteradError(f"{self.what} image {index}, {path!r}: {error}") from error
+            raise SteradError(f"the image {path!r}: {error}") from error
         return resized
 
 
@@ -88,23 +73,21 @@ def decoding_error(pillow: ModuleType, paths: Sequence[str], channels: int) -> S
         try:
             _read_pixels(pillow, path, channels)
         except Exception as error:  # a decoder can raise any exception on a damaged file
-            return str(error) or type(error).__name__
+            return f"{path!r} ({str(error) or type(error).__name__})"
         return None
 
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        failures = list(pool.map(failure, paths))
-    damaged = [(path, why) for path, why in zip(paths, failures, strict=True) if why is not None]
-    listed = "; ".join(f"{path!r} ({why})" for path, why in damaged[:MAX_FILES_LISTED])
-    more = (
-        f"; and {len(damaged) - MAX_FILES_LISTED} more" if len(damaged) > MAX_FILES_LISTED else ""
-    )
+        damaged = [text for text in pool.map(failure, paths) if text is not None]
+    listed = damaged[:MAX_FILES_LISTED]
+    if len(damaged) > MAX_FILES_LISTED:
+        listed.append(f"and {len(damaged) - MAX_FILES_LISTED} more")
     return SteradError(
-        f"{len(damaged)} of {len(paths)} images cannot be decoded: {listed}{more}. "
+        f"{len(damaged)} of {len(paths)} images cannot be decoded: {'; '.join(listed)}. "
         "Replace or remove them"
     )
 
 
-def _read_pixels(pillow: ModuleType, path: str, channels: int) -> npt.NDArray[np.uint8]:
+def _read_pixels(pillow: ModuleType, path: str, channels: int) -> ByteArray:
     with pillow.open(path) as image:
         if image.width * image.height > MAX_PIXELS:
             raise SteradError(
@@ -118,16 +101,19 @@ def _read_pixels(pillow: ModuleType, path: str, channels: int) -> npt.NDArray[np
     return decoded.transpose(2, 0, 1) if channels == 3 else decoded[None]
 
 
-def import_pillow() -> ModuleType:
-    """Return the module PIL.Image; raise an error with the install command if it is missing."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise SteradError(
-            "decoding image files needs Pillow, which is not installed: run "
-            "pip install 'sterad[images]'"
-        ) from error
-    return Image
+def list_class_images(
+    folders: Sequence[Path], remedy: str | None = None
+) -> tuple[list[str], IntArray]:
+    """Return the images of all folders, and for each image the index of its folder.
+
+    With a remedy, which an error message gives, every folder must have an image.
+    """
+    images = [list_images(folder) for folder in folders]
+    for folder, found in zip(folders, images, strict=True):
+        if not found and remedy:
+            raise SteradError(f"there is no image in {str(folder)!r}: {remedy}")
+    index = np.repeat(np.arange(len(folders)), [len(found) for found in images])
+    return [path for found in images for path in found], index
 
 
 def list_images(folder: Path) -> list[str]:

@@ -12,32 +12,21 @@ LINE_INTERVAL_S = 5.0
 @contextmanager
 def progress(title: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
     """Yield a function that adds to the number of finished units (images, bytes)."""
-    show = _bar if sys.stderr.isatty() else _lines
-    with show(title, total, unit) as advance:
-        yield advance
-
-
-@contextmanager
-def _bar(title: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+    if not sys.stderr.isatty():
+        yield _line_printer(title, total, unit)
+        return
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
 
-    count = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
-    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    count = rich.DownloadColumn() if unit == "bytes" else rich.MofNCompleteColumn()
+    text = rich.TextColumn("{task.description}")
+    columns = (text, rich.BarColumn(), count, rich.TimeRemainingColumn())
+    with rich.Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(title, total=total)
         yield lambda more: bar.update(task, advance=more)
 
 
-@contextmanager
-def _lines(title: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+def _line_printer(title: str, total: int | None, unit: str) -> Callable[[int], None]:
     done, printed = 0, time.monotonic()
 
     def advance(more: int) -> None:
@@ -48,4 +37,4 @@ def _lines(title: str, total: int | None, unit: str) -> Iterator[Callable[[int],
             of_total = "" if total is None else f" of {total:,}"
             print(f"{title}: {done:,}{of_total} {unit}", file=sys.stderr, flush=True)
 
-    yield advance
+    return advance

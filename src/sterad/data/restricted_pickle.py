@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sterad.data.sources import invalid_file
 from sterad.errors import SteradError
 
 ALLOWED_KINDS = "biufS"
@@ -37,13 +38,11 @@ class AllowedFunction:
         """Call the function."""
         return self._call(*arguments)
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def __setattr__(self, *_: object) -> None:
         """Raise an error: the wrapper is immutable."""
         raise ForbiddenError("a change of an allowed function")
 
-    def __setstate__(self, state: object) -> None:
-        """Raise an error: the wrapper is immutable."""
-        raise ForbiddenError("a change of an allowed function")
+    __setstate__ = __setattr__
 
 
 class PickledType:
@@ -126,10 +125,9 @@ for _package in ("numpy.core", "numpy._core"):
 
 class _RestrictedUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        try:
-            return ALLOWED[f"{module}.{name}"]
-        except KeyError:
-            raise ForbiddenError(f"{module}.{name}") from None
+        if f"{module}.{name}" not in ALLOWED:
+            raise ForbiddenError(f"{module}.{name}")
+        return ALLOWED[f"{module}.{name}"]
 
 
 def read_pickle(path: Path) -> dict[bytes, Any]:
@@ -139,22 +137,18 @@ def read_pickle(path: Path) -> dict[bytes, Any]:
             # The default encoding would decode the byte strings of Python 2 to str.
             found = _RestrictedUnpickler(file, encoding="bytes").load()
     except ForbiddenError as error:
-        raise SteradError(
-            f"the pickle {str(path)!r} contains {error}: only numpy arrays of numbers, bytes, "
-            "strings, numbers and containers are allowed; download the official file"
+        raise invalid_file(
+            path,
+            f"contains {error}, but only numpy arrays of numbers, bytes, strings, numbers and "
+            "containers are allowed",
         ) from error
     except OSError as error:
         raise SteradError(
             f"cannot read {str(path)!r}: {error.strerror}. Check the file and its permissions"
         ) from error
     except Exception as error:  # a damaged pickle can raise any exception
-        raise SteradError(
-            f"the pickle {str(path)!r} is damaged or truncated ({type(error).__name__}: {error}): "
-            "download the official file again"
-        ) from error
+        problem = f"is damaged or truncated ({type(error).__name__}: {error})"
+        raise invalid_file(path, problem) from error
     if not isinstance(found, dict):
-        raise SteradError(
-            f"the pickle {str(path)!r} contains a {type(found).__name__} instead of a dictionary: "
-            "download the official file"
-        )
+        raise invalid_file(path, f"contains a {type(found).__name__} instead of a dictionary")
     return {key.encode() if isinstance(key, str) else key: value for key, value in found.items()}

@@ -1,17 +1,14 @@
-"""Official files of the named datasets: where to download them, and where to find them on disk.
+"""Official files of the named datasets: URLs, checksums, sizes, counts, licenses (sources.toml)."""
 
-URLs, checksums, sizes, counts and licenses are in sources.toml.
-"""
-
-import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from sterad.errors import SteradError
+
+OFFICIAL_REMEDY = "download or unpack the official files again"
 
 
 @dataclass(frozen=True)
@@ -44,8 +41,12 @@ class Source:
     page: str
     choices: tuple[tuple[Remote, ...], ...]
     """Alternative sets of files, each complete; the first one is downloaded."""
+    class_names: tuple[str, ...]
+    """Names of the classes for files without names (default: their numbers)."""
     md5: Mapping[str, str] = field(default_factory=dict)
     """Checksums of the unpacked, uncompressed files by path."""
+    flip: bool = True
+    """Whether a horizontally flipped image keeps its class."""
 
     @property
     def size(self) -> int:
@@ -55,77 +56,19 @@ class Source:
 
 def _read_sources() -> dict[str, Source]:
     tables = tomllib.loads(files("sterad.data").joinpath("sources.toml").read_text("utf-8"))
-    return {name: _make_source(table) for name, table in tables.items()}
-
-
-def _make_source(table: dict[str, Any]) -> Source:
-    choices: dict[int, list[Remote]] = {}
-    for file in table.pop("files"):
-        choices.setdefault(file.pop("choice", 0), []).append(Remote(**file))
-    image = tuple(table.pop("image"))
-    return Source(image=image, choices=tuple(map(tuple, choices.values())), **table)
+    for table in tables.values():
+        choices: dict[int, list[Remote]] = {}
+        for file in table.pop("files"):
+            choices.setdefault(file.pop("choice", 0), []).append(Remote(**file))
+        table["choices"] = tuple(map(tuple, choices.values()))
+        table["image"] = tuple(table["image"])
+        table["class_names"] = tuple(table.get("class_names", map(str, range(table["classes"]))))
+    return {name: Source(**table) for name, table in tables.items()}
 
 
 SOURCES = _read_sources()
 
 
-def data_root(root: Path | None) -> Path:
-    """Return the folder of the datasets: `root`, else STERAD_DATA, else `data`."""
-    return Path(os.environ.get("STERAD_DATA") or "data") if root is None else root
-
-
-@dataclass(frozen=True)
-class Layout:
-    """A folder and the files that it must contain, each with one or more accepted names."""
-
-    folder: str
-    files: tuple[tuple[str, ...], ...]
-
-    def missing(self, home: Path) -> list[str]:
-        """Return the names of the files that are not in `home`."""
-        return [names[0] for names in self.files if not any((home / n).exists() for n in names)]
-
-    def paths(self, home: Path) -> list[Path]:
-        """Return the paths of the files in `home`, which must contain all of them."""
-        return [next(home / n for n in names if (home / n).exists()) for names in self.files]
-
-
-def find_layout(
-    name: str, root: Path, layouts: Sequence[Layout], other_folders: Sequence[Path] = ()
-) -> tuple[Path, Layout]:
-    """Return the folder that contains a complete dataset, and its layout.
-
-    Searched are the folder of each layout in `root`, `root` itself, and `other_folders`.
-    """
-    incomplete = []
-    for layout in layouts:
-        for home in (root / layout.folder, root, *other_folders):
-            missing = layout.missing(home)
-            if not missing:
-                return home, layout
-            # A root may contain an unrelated `train` or `s1`, so the folder name must match too.
-            if len(missing) < len(layout.files) and home.match(layout.folder):
-                incomplete.append((home, missing))
-    if incomplete:
-        home, missing = incomplete[0]
-        raise SteradError(
-            f"{name} in {str(home)!r} lacks {', '.join(missing)}: move that folder elsewhere and "
-            f"run `sterad data get {name} --root {root}`, or unpack the official archive again"
-        )
-    raise _not_found(name, root, layouts[0].folder)
-
-
-def _not_found(name: str, root: Path, folder: str) -> SteradError:
-    """Return the error for a dataset without any files."""
-    if not root.exists():
-        found = f"there is no folder {str(root)!r}"
-    else:
-        found = f"there is no {name} in {str(root)!r}"
-    archives = [remote for choice in SOURCES[name].choices for remote in choice if remote.unpacks]
-    for remote in archives:
-        if (root / remote.path).exists():
-            found += f", only the archive {remote.path}"
-    return SteradError(
-        f"{found}: set --root or STERAD_DATA to the folder that contains {folder!r}, or run "
-        f"`sterad data get {name} --root {root}`"
-    )
+def invalid_file(path: Path, problem: str) -> SteradError:
+    """Return the error for a file or folder of an official dataset that has a problem."""
+    return SteradError(f"{str(path)!r} {problem}: {OFFICIAL_REMEDY}")

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 
+from sterad.data.arrays import ByteArray, FloatArray, IntArray
 from sterad.data.dataset import Dataset
-from sterad.data.description import DATASETS, Defaults
+from sterad.data.dataset_config import DATASETS, Defaults
 from sterad.errors import SteradError
 from sterad.seeds import numpy_generator
 from sterad.validation import Count, NonNegative, Range, Seed, check_fields
@@ -71,29 +71,23 @@ class Synthetic:
         """Return a small encoder, and tasks and blur that depend on the counts."""
         return Defaults.for_counts(self.classes, self.classes * self.per_class, width=20)
 
-    def _interpolate(self, grids: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    def _interpolate(self, grids: FloatArray) -> FloatArray:
         """Interpolate grids (n, c, g, g) linearly to images (n, c, h, w)."""
         positions = np.linspace(0, GRID_SIZE - 1, self.image_size, dtype=np.float32)
-        weights = np.maximum(
-            0, 1 - np.abs(positions[:, None] - np.arange(GRID_SIZE, dtype=np.float32))
-        )
-        images: npt.NDArray[np.float32] = weights @ grids @ weights.T
+        distances = np.abs(positions[:, None] - np.arange(GRID_SIZE, dtype=np.float32))
+        weights = np.maximum(0, 1 - distances)
+        images: FloatArray = weights @ grids @ weights.T
         return images
 
     def _generate(
-        self,
-        prototypes: npt.NDArray[np.float32],
-        labels: npt.NDArray[np.int64],
-        rng: np.random.Generator,
-    ) -> npt.NDArray[np.uint8]:
+        self, prototypes: FloatArray, labels: IntArray, rng: np.random.Generator
+    ) -> ByteArray:
         images = np.empty((len(labels), *prototypes.shape[1:]), dtype=np.uint8)
         step = max(1, PIXELS_PER_CHUNK // prototypes[0].size)
-        noise = np.float32(self.noise)
+        noise, grid = np.float32(self.noise), (self.channels, GRID_SIZE, GRID_SIZE)
         for start in range(0, len(labels), step):
             part = labels[start : start + step]
-            grids = rng.standard_normal(
-                (len(part), self.channels, GRID_SIZE, GRID_SIZE), np.float32
-            )
+            grids = rng.standard_normal((len(part), *grid), np.float32)
             floats = rng.standard_normal((len(part), *prototypes.shape[1:]), np.float32)
             floats += self._interpolate(grids) / 2
             floats *= noise

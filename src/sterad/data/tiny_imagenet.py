@@ -10,11 +10,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from sterad.data.description import DATASETS
-from sterad.data.image_files import ImageFiles, list_images
-from sterad.data.sources import SOURCES, Layout, find_layout
-from sterad.data.stored import Contents, Split, StoredDataset
-from sterad.errors import SteradError
+from sterad.data.arrays import IntArray
+from sterad.data.dataset_config import DATASETS
+from sterad.data.file_dataset import Contents, FileDataset, Layout, Split
+from sterad.data.image_files import ImageFiles, list_class_images
+from sterad.data.sources import OFFICIAL_REMEDY, SOURCES, invalid_file
 
 IMAGE_SIZE = 64
 LAYOUT = Layout("tiny-imagenet-200", (("wnids.txt",), ("train",), ("val/val_annotations.txt",)))
@@ -24,29 +24,30 @@ LAYOUT = Layout("tiny-imagenet-200", (("wnids.txt",), ("train",), ("val/val_anno
     "tiny-imagenet", alias=("tiny", "tinyimagenet", "tinyimg", "seq-tinyimg", "split-tinyimagenet")
 )
 @dataclass(frozen=True)
-class TinyImageNet(StoredDataset):
+class TinyImageNet(FileDataset):
     """Tiny ImageNet: 100,000 training and 10,000 test images of 64x64 pixels, 200 classes."""
 
     name: ClassVar[str] = "tiny-imagenet"
 
     def contents(self) -> Contents:
         """List the train folders and the val annotations."""
-        home, _ = find_layout(self.name, self.root_folder, (LAYOUT,))
+        home, _ = self.find_layout(LAYOUT)
         wnids = present_classes(home)
         if len(wnids) < 2:
-            raise SteradError(
-                f"{str(home / 'train')!r} has {len(wnids)} of the classes in wnids.txt and must "
-                "have two or more: unpack the official archive again"
-            )
+            problem = f"has {len(wnids)} of the classes in wnids.txt and must have two or more"
+            raise invalid_file(home / "train", problem)
+        folders = [home / "train" / wnid / "images" for wnid in wnids]
+        paths, labels = list_class_images(folders, OFFICIAL_REMEDY)
+        val_paths, val_labels = _list_val_images(home, wnids)
         return Contents(
-            train=_train_split(home, wnids),
-            test=_val_split(home, wnids),
+            train=Split(labels, ImageFiles(paths, IMAGE_SIZE, self.image_size).fetch),
+            test=Split(val_labels, ImageFiles(val_paths, IMAGE_SIZE, self.image_size).fetch),
             class_names=_read_names(home, wnids),
             sources=(
                 home / "wnids.txt",
                 home / "train",
-                *(home / "train" / wnid for wnid in wnids),
-                *(home / "train" / wnid / "images" for wnid in wnids),
+                *(folder.parent for folder in folders),
+                *folders,
                 home / "val" / "val_annotations.txt",
                 home / "val" / "images",
             ),
@@ -68,39 +69,21 @@ def present_classes(home: Path) -> list[str]:
     return [wnid for wnid in wnids if (home / "train" / wnid).is_dir()]
 
 
-def _train_split(home: Path, wnids: list[str]) -> Split:
-    folders = [list_images(home / "train" / wnid / "images") for wnid in wnids]
-    for wnid, folder in zip(wnids, folders, strict=True):
-        if not folder:
-            raise SteradError(
-                f"the class {wnid} has no image in {str(home / 'train' / wnid / 'images')!r}: "
-                "unpack the official archive again"
-            )
-    labels = np.repeat(np.arange(len(wnids)), [len(folder) for folder in folders])
-    files = ImageFiles("train", [path for folder in folders for path in folder], IMAGE_SIZE)
-    return Split(labels, files.fetch)
-
-
-def _val_split(home: Path, wnids: list[str]) -> Split:
+def _list_val_images(home: Path, wnids: list[str]) -> tuple[list[str], IntArray]:
     label_of = {wnid: label for label, wnid in enumerate(wnids)}
     paths, labels = [], []
     annotations = home / "val" / "val_annotations.txt"
     for number, line in enumerate(annotations.read_text().splitlines(), start=1):
         words = line.split("\t")
         if len(words) < 2:
-            raise SteradError(
-                f"line {number} of {str(annotations)!r} is {line!r} and must be a file name and a "
-                "class: unpack the official archive again"
-            )
+            problem = f"has the line {number}, {line!r}, which must be a file name and a class"
+            raise invalid_file(annotations, problem)
         if words[1] in label_of:
             paths.append(str(home / "val" / "images" / words[0]))
             labels.append(label_of[words[1]])
     if not paths:
-        raise SteradError(
-            f"{str(annotations)!r} lists no image of the classes in {str(home / 'train')!r}: "
-            "unpack the official archive again"
-        )
-    return Split(np.array(labels, np.int64), ImageFiles("val", paths, IMAGE_SIZE).fetch)
+        raise invalid_file(annotations, f"lists no image of the classes in {str(home / 'train')!r}")
+    return paths, np.array(labels, np.int64)
 
 
 def _read_names(home: Path, wnids: list[str]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from sterad.encoders.encoder import ENCODERS, Encoder
 from sterad.encoders.heads import carry_over, grow, make_head
 from sterad.encoders.mlp import MLP, Flatten
-from sterad.encoders.network import MIN_CHANNELS_LAST_WIDTH, Network, build_network
+from sterad.encoders.network import MIN_CHANNELS_LAST_WIDTH, Network, build_network, make_encoder
 from sterad.encoders.resnet import PreactivationResNet18, ResNet18
 
 __all__ = [
@@ -18,5 +18,6 @@ __all__ = [
     "build_network",
     "carry_over",
     "grow",
+    "make_encoder",
     "make_head",
 ]

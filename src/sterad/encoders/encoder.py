@@ -33,16 +33,8 @@ ENCODERS: Registry[Callable[[tuple[int, ...], int], Encoder]] = Registry(
 """Functions of the shape of one input, (c, s, s) or (d,), and a width."""
 
 
-def check_width(width: int) -> None:
-    """Raise if the width is below 1."""
-    if width < 1:
-        raise SteradError(
-            f"an encoder of width {width} has no channels: give at least 1 (64 in the paper)"
-        )
-
-
-def check_input(input_shape: tuple[int, ...]) -> None:
-    """Raise if the shape is neither that of a square image nor that of a vector."""
+def check_arguments(input_shape: tuple[int, ...], width: int) -> None:
+    """Raise if the shape is not that of a square image or a vector, or if the width is below 1."""
     if len(input_shape) not in (1, 3):
         raise SteradError(
             f"inputs of shape {input_shape} are neither images nor vectors: "
@@ -55,11 +47,15 @@ def check_input(input_shape: tuple[int, ...]) -> None:
             f"images of {input_shape[1]} × {input_shape[2]} pixels are not square: "
             "crop or pad them to a square"
         )
+    if width < 1:
+        raise SteradError(
+            f"an encoder of width {width} has no channels: give at least 1 (64 in the paper)"
+        )
 
 
-def check_image(input_shape: tuple[int, ...]) -> None:
-    """Raise if the shape is not that of a square image of at least 8 × 8 pixels."""
-    check_input(input_shape)
+def check_image_arguments(input_shape: tuple[int, ...], width: int) -> None:
+    """Raise as `check_arguments` does, or if an input is not an image of 8 × 8 pixels or more."""
+    check_arguments(input_shape, width)
     if len(input_shape) == 1:
         raise SteradError(
             f"a ResNet needs images, and inputs of shape {input_shape} are vectors: "

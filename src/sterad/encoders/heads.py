@@ -92,18 +92,10 @@ def grow(head: nn.Module, outputs: int, rng: torch.Generator) -> Replaced:
         )
     if outputs == layer.out_features:
         return []
-    return _widen(layer, outputs, rng)
-
-
-def _widen(layer: nn.Linear, outputs: int, rng: torch.Generator) -> Replaced:
-    with use_generator(rng):
-        # Drawn on the device of the generator, so that the rows are the same on every device.
-        extra = nn.Linear(
-            layer.in_features,
-            outputs - layer.out_features,
-            bias=layer.bias is not None,
-            device=rng.device,
-        )
+    # Drawn on the device of the generator, so that the rows are the same on every device.
+    with use_generator(rng), torch.device(rng.device):
+        more = outputs - layer.out_features
+        extra = nn.Linear(layer.in_features, more, bias=layer.bias is not None)
     replaced = []
     for name, old in list(layer.named_parameters(recurse=False)):
         rows = extra.get_parameter(name).detach().to(old)

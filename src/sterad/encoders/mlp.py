@@ -4,7 +4,7 @@ import math
 
 from torch import Tensor, nn
 
-from sterad.encoders.encoder import ENCODERS, Encoder, check_input, check_width
+from sterad.encoders.encoder import ENCODERS, Encoder, check_arguments
 
 
 @ENCODERS.register("mlp")
@@ -14,8 +14,7 @@ class MLP(Encoder):
     def __init__(self, input_shape: tuple[int, ...], width: int) -> None:
         """Take vectors, `input_shape` = (d,), or images of any size, (c, s, s)."""
         super().__init__()
-        check_input(input_shape)
-        check_width(width)
+        check_arguments(input_shape, width)
         self.features = 8 * width
         self.layers = nn.Sequential(
             nn.Flatten(),
@@ -38,8 +37,7 @@ class Flatten(Encoder):
     def __init__(self, input_shape: tuple[int, ...], width: int) -> None:
         """Take vectors, `input_shape` = (d,), or images of any size, (c, s, s)."""
         super().__init__()
-        check_input(input_shape)
-        check_width(width)
+        check_arguments(input_shape, width)
         self.features = math.prod(input_shape)
 
     def forward(self, x: Tensor) -> Tensor:

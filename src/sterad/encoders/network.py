@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
+from torch.nn.functional import normalize
 
 from sterad.encoders.encoder import ENCODERS, Encoder
 from sterad.encoders.heads import last_layer, make_head
@@ -49,12 +49,12 @@ class Network(nn.Module):
     def features(self, x: Tensor, unit: bool = False) -> Tensor:
         """Return h: (n, features), with rows of unit length if `unit`."""
         h = self._encode(x)
-        return to_sphere(h) if unit else h
+        return normalize(h) if unit else h
 
     def forward(self, x: Tensor, unit: bool = False) -> Tensor:
-        """Return p: (n, outputs), with rows of unit length if `unit`."""
+        """Return p: (n, outputs), with rows of unit length if `unit`; zero rows do not change."""
         p: Tensor = self.head(self._encode(x))
-        return to_sphere(p) if unit else p
+        return normalize(p) if unit else p
 
     def features_and_outputs(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return h and p, not normalized, from one pass."""
@@ -72,11 +72,6 @@ class Network(nn.Module):
         # Beyond its limit torch does not compile: results would depend on what was compiled before.
         limit = {"recompile_limit": RECOMPILE_LIMIT} if "recompile_limit" in parameters else {}
         self.encoder.compile(dynamic=False, **limit)
-
-    @property
-    def convolves(self) -> bool:
-        """Whether the encoder has a convolution."""
-        return any(isinstance(layer, nn.Conv2d) for layer in self.encoder.modules())
 
     @property
     def compiles(self) -> bool:
@@ -101,16 +96,6 @@ class Network(nn.Module):
         return self.encoder if self.sizes[len(x)] >= COMPILE_AFTER else eager
 
 
-def to_sphere(x: Tensor) -> Tensor:
-    """Normalize the rows of x: (n, d) to unit length; zero rows do not change.
-
-    >>> to_sphere(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
-    tensor([[0.6000, 0.8000],
-            [0.0000, 0.0000]])
-    """
-    return functional.normalize(x, dim=1, eps=1e-12)
-
-
 def make_encoder(name: str, input_shape: tuple[int, ...], width: int) -> Encoder:
     """Return a registered encoder; raise if it is not a valid one."""
     try:
@@ -130,20 +115,20 @@ def make_encoder(name: str, input_shape: tuple[int, ...], width: int) -> Encoder
 
 
 def build_network(
-    encoder_name: str,
-    input_shape: tuple[int, ...],
-    width: int,
-    head: str,
-    outputs: int | None,
-    rng: torch.Generator,
+    new_encoder: Callable[[], Encoder], head: str, outputs: int | None, rng: torch.Generator
 ) -> Network:
-    """Return a network with torch's default initialization, drawn from `rng` alone.
+    """Return a network whose weights are drawn from `rng` alone.
 
     outputs: None for the number of features, the only choice without a head. Weights are drawn on
     the device of `rng` and moved to the default device, so that they are the same on every device.
+
+    >>> from sterad.encoders import MLP
+    >>> network = build_network(lambda: MLP((5,), 2), "linear", 3, torch.Generator().manual_seed(0))
+    >>> network(torch.rand(4, 5)).shape
+    torch.Size([4, 3])
     """
     with use_generator(rng), torch.device(rng.device):
-        encoder = make_encoder(encoder_name, input_shape, width)
+        encoder = new_encoder()
         outputs = encoder.features if outputs is None else outputs
         projection = make_head(head, encoder.features, outputs)
     return Network(encoder, projection).to(torch.get_default_device())

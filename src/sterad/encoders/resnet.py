@@ -11,7 +11,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sterad.encoders.encoder import ENCODERS, Encoder, Folds, check_image, check_width
+from sterad.encoders.encoder import ENCODERS, Encoder, Folds, check_image_arguments
 
 POOL_SIZE = 4
 """Side of the pooling window, in pixels of the last feature map."""
@@ -96,10 +96,15 @@ class ResNet18(Encoder):
     def __init__(self, input_shape: tuple[int, ...], width: int, large_stem: bool = False) -> None:
         """Take images, `input_shape` = (c, s, s); the large stem divides the side by 4."""
         super().__init__()
-        check_image(input_shape)
-        check_width(width)
+        check_image_arguments(input_shape, width)
         channels, side, _ = input_shape
-        self.stem = _large_stem(channels, width) if large_stem else _small_stem(channels, width)
+        if large_stem:
+            conv = nn.Conv2d(channels, width, 7, stride=2, padding=3, bias=False)
+        else:
+            conv = conv3x3(channels, width, 1)
+        self.stem = nn.Sequential(conv, BatchNorm(width), nn.ReLU(inplace=True))
+        if large_stem:
+            self.stem.append(nn.MaxPool2d(3, 2, padding=1))
         self.stages = four_stages(BasicBlock, width)
         self.pool, self.features = pooling(-(-side // (32 if large_stem else 8)), width)
 
@@ -127,8 +132,7 @@ class PreactivationResNet18(Encoder):
     def __init__(self, input_shape: tuple[int, ...], width: int) -> None:
         """Take images, `input_shape` = (c, s, s)."""
         super().__init__()
-        check_image(input_shape)
-        check_width(width)
+        check_image_arguments(input_shape, width)
         channels, side, _ = input_shape
         self.stem = conv3x3(channels, width, 1)
         self.stages = four_stages(PreactivationBlock, width)
@@ -159,14 +163,3 @@ def pooling(side: int, width: int) -> tuple[int, int]:
     """Return the pooling window for last feature maps of `side`, and the number of features."""
     window = min(POOL_SIZE, side)
     return window, 8 * width * (side // window) ** 2
-
-
-def _small_stem(channels: int, width: int) -> nn.Sequential:
-    return nn.Sequential(conv3x3(channels, width, 1), BatchNorm(width), nn.ReLU(inplace=True))
-
-
-def _large_stem(channels: int, width: int) -> nn.Sequential:
-    conv = nn.Conv2d(channels, width, 7, stride=2, padding=3, bias=False)
-    return nn.Sequential(
-        conv, BatchNorm(width), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, padding=1)
-    )

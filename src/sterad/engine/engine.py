@@ -17,13 +17,43 @@ from sterad.engine.batchnorm_folding import WeightBuffers, folded
 from sterad.engine.execution import Execution
 from sterad.engine.parallel import ParallelForward
 from sterad.errors import SteradError
+from sterad.saved_state import check_count, check_like
 
 EVAL_BATCH_SIZE = 50
 """Images in one evaluation pass: with more, the feature maps exceed the processor's cache; with
 fewer, the overhead of a layer exceeds its work."""
 MakeOptimizer = Callable[[list[nn.Parameter], bool], torch.optim.Optimizer]
 """Makes an optimizer of trainable weights; the flag says whether their gradients are scaled."""
+MAX_GRADIENT_GROWTH = 100.0
+"""A gradient that exceeds all earlier ones by this factor comes from an outlier in the data: one
+of 1e5 among values around 1 gives 1e5 times their gradient, a new class about 10 times."""
+MAX_FIRST_GRADIENT = 1e6
+"""Largest norm of the first gradient."""
 _MODE_LOCK = threading.Lock()
+
+
+class DivergenceError(SteradError):
+    """A loss or gradient that would destroy the network; no step was taken with it."""
+
+
+class GradientGuard:
+    """Refuses a step whose gradient is infinite, or far larger than all before."""
+
+    def __init__(self, largest: float = 0.0) -> None:
+        """Continue with the largest norm so far."""
+        self.largest = largest
+
+    def check(self, weights: list[nn.Parameter]) -> None:
+        """Raise DivergenceError before a step that would destroy the network."""
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        norm = float(torch.nn.utils.get_total_norm(gradients))
+        limit = MAX_GRADIENT_GROWTH * self.largest or MAX_FIRST_GRADIENT
+        if not norm < limit:
+            raise DivergenceError(
+                f"the norm of the gradient is {norm:.3g}"
+                + (f", and the largest one before was {self.largest:.3g}" if self.largest else "")
+            )
+        self.largest = max(self.largest, norm)
 
 
 class Engine:
@@ -43,10 +73,13 @@ class Engine:
                 "nothing can be trained: the encoder has no weights that require gradients and "
                 "there is no head: use head=linear, for example"
             )
+        self.make_optimizer = make_optimizer
         self.optimizer = make_optimizer(weights, half)
         self.parallel = ParallelForward(execution.view_threads or 1)
         self.images = 0
         """Images passed through the network in training, all views counted."""
+        self.guard: GradientGuard | None = None
+        """Refuses steps on gradients that are far too large; None: no step is refused."""
         self._buffers: WeightBuffers = {}
         self._evaluations = 0
         """Evaluations in progress, in this thread or others; the last one restores the mode."""
@@ -105,6 +138,8 @@ class Engine:
 
     def step(self, clip: float | None = None) -> None:
         """Clip the gradients to the norm `clip`, take an optimizer step and drop the gradients."""
+        if self.guard is not None:
+            self.guard.check(self.trainable)
         if clip is not None:
             self.scaler.unscale_(self.optimizer)
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), clip)
@@ -177,17 +212,46 @@ class Engine:
             "sizes": dict(self.network.sizes),
             "optimizer": self.optimizer.state_dict(),
             "scaler": self.scaler.state_dict(),
+            "largest_gradient": self.guard.largest if self.guard is not None else 0.0,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a state whose head is as wide as this one's."""
+        self.check_state(state)
         self.images = state["images"]
         self.network.load_state_dict(state["network"])
         self.network.sizes = Counter(state["sizes"])
+        if self.guard is not None:
+            self.guard.largest = state["largest_gradient"]
         # Copied, because torch shares the tensors of the loaded state with the optimizer.
         self.optimizer.load_state_dict(deepcopy(state["optimizer"]))
         if state["scaler"]:  # empty if the loss is not scaled
             self.scaler.load_state_dict(state["scaler"])
+
+    def check_state(self, state: dict[str, Any]) -> None:
+        """Raise ValueError unless every tensor of a state fits this network and its optimizer."""
+        check_count(state["images"], "images")
+        check_like(state["network"], self.network.state_dict(), "network")
+        for size, count in state["sizes"].items():
+            check_count(size, "a batch size")
+            check_count(count, "a number of batches")
+        check_like(state["largest_gradient"], 0.0, "largest_gradient")
+        if state["scaler"]:
+            check_like(state["scaler"], self.scaler.state_dict(), "scaler")
+        expected = self._stepped_optimizer().state_dict()
+        saved = state["optimizer"]
+        check_like(saved["param_groups"], expected["param_groups"], "optimizer")
+        for index, values in saved["state"].items():  # none before the first step
+            check_like(values, expected["state"][index], f"optimizer.{index}")
+
+    def _stepped_optimizer(self) -> torch.optim.Optimizer:
+        """Return an optimizer after a step on copies of the weights, which creates its state."""
+        weights = [nn.Parameter(one.detach().clone()) for one in self.trainable]
+        for weight in weights:
+            weight.grad = torch.zeros_like(weight)
+        optimizer = self.make_optimizer(weights, self.scaler.is_enabled())
+        optimizer.step()
+        return optimizer
 
 
 def _prepare(network: Network, execution: Execution) -> Network:

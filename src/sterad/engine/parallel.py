@@ -6,6 +6,7 @@ time of two sequential passes with two threads each. Gradients are added and run
 updated in the order of the passes, so the bits do not depend on the scheduling of threads.
 """
 
+import os
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,24 +28,41 @@ RANDOM_LAYERS = (
 """Layers of torch that may draw random numbers in training."""
 
 
+def _use_one_thread() -> None:
+    """Keep a forked process from waiting for threads of OpenMP, which only its parent has."""
+    torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_use_one_thread)
+
+
 class ParallelForward:
     """Threads, and replicas of a network that share its weights but not its running statistics."""
 
     def __init__(self, threads: int = 1) -> None:
-        """Start the threads; with 1, passes are sequential in the calling thread."""
+        """Use so many threads; with 1, passes are sequential in the calling thread."""
         self.threads = threads
         self.weights: list[nn.Parameter] = []
         self.main: _Replica
         self.replicas: list[_Replica] = []
         self.independent_types: dict[frozenset[type[nn.Module]], bool] = {}
         """Whether passes of networks with these types of layers are independent."""
-        self.pool: ThreadPoolExecutor | None = None
-        if threads > 1:
-            self.pool = ThreadPoolExecutor(
-                threads, "sterad-pass", initializer=torch.set_num_threads, initargs=(1,)
+        self._pools: dict[int, ThreadPoolExecutor] = {}
+        """The pool of each process, by its id: a forked process does not inherit threads."""
+
+    @property
+    def pool(self) -> ThreadPoolExecutor | None:
+        """The threads of this process; None if passes are sequential."""
+        if self.threads == 1:
+            return None
+        if (process := os.getpid()) not in self._pools:
+            self._pools[process] = ThreadPoolExecutor(
+                self.threads, "sterad-pass", initializer=torch.set_num_threads, initargs=(1,)
             )
             # End the threads with this object: a process may train many learners.
-            weakref.finalize(self, self.pool.shutdown, wait=False)
+            weakref.finalize(self, self._pools[process].shutdown, wait=False)
+        return self._pools[process]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return a new object with as many threads; replicas are made again."""
@@ -78,9 +96,9 @@ class ParallelForward:
 
         A single argument is computed in the calling thread, where torch may use all threads.
         """
-        if self.pool is None or len(arguments[0]) == 1:
+        if len(arguments[0]) == 1 or (pool := self.pool) is None:
             return list(map(function, *arguments))
-        return list(self.pool.map(function, *arguments))
+        return list(pool.map(function, *arguments))
 
     def _is_independent(self, network: Network, x: Tensor) -> bool:
         """Return whether passes only change BatchNorm statistics, which `update` handles.
@@ -98,7 +116,7 @@ class ParallelForward:
 
     def _compiles(self, network: Network) -> bool:
         """Return whether passes are compiled: parallel passes gain nothing by it (measured)."""
-        return network.compiles and self.pool is None
+        return network.compiles and self.threads == 1
 
     def _replicas(self, network: Network, count: int) -> list["_Replica"]:
         """Return replicas in the network's mode."""

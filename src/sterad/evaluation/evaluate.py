@@ -1,6 +1,5 @@
 """Evaluate a learner: accuracy on all seen classes and on each evaluation of the stream."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,13 +11,11 @@ from torch import Tensor
 from sterad.errors import SteradError
 from sterad.methods import Learner
 from sterad.methods.base.learner import PREDICTION_BATCH_SIZE
-from sterad.streams import Evaluation, Stream
+from sterad.streams import Stream
 from sterad.streams.batch import to_unit
+from sterad.streams.domain_transforms import DomainTransform
 
-Transform = Callable[[Tensor], Tensor] | None
-Mask = npt.NDArray[np.bool_]
 Labels = npt.NDArray[np.int64]
-NOT_PREDICTED = -1
 SPHERE_POINTS_PER_CLASS = 40
 
 
@@ -42,69 +39,42 @@ def evaluate(learner: Learner, stream: Stream, *, samples: int | None = None) ->
     first image and one of its classes has been seen; without `samples` only the classes count.
     """
     learner.consolidate()
-    seen = learner.seen.numpy()
-    evaluations = stream.evaluations()
-    started = [_has_started(evaluation, seen, samples) for evaluation in evaluations]
-    if not any(started):
+    seen, evaluations = learner.seen.numpy(), stream.evaluations()
+    started = [
+        one
+        for one in evaluations
+        if np.isin(one.classes, seen).any() and (samples is None or samples >= one.since)
+    ]
+    if not started:
         raise SteradError(
             "no evaluation of the stream has started: learn at least one batch before evaluating"
         )
-    predictions = _predict_test_images(
-        learner,
-        stream,
-        [e for e, is_started in zip(evaluations, started, strict=True) if is_started],
-    )
-    truth, classes = stream.dataset.test_labels, stream.dataset.classes
-    correct = {transform: labels == truth for transform, labels in predictions.items()}
-    is_seen = np.isin(truth, seen)
+    data = stream.dataset
+    correct: dict[DomainTransform | None, npt.NDArray[np.bool_]] = {}  # of all test images
+    counted, pairs = [], []
+    for transform in dict.fromkeys(one.transform for one in started):
+        needed = [one.indices for one in started if one.transform == transform]
+        indices = np.unique(np.concatenate(needed))
+        predicted = predict_all(learner, data.test_images, indices, transform)
+        truth = data.test_labels[indices]
+        correct[transform] = np.zeros(len(data.test_labels), dtype=np.bool_)
+        correct[transform][indices] = predicted == truth
+        counted.append((predicted == truth)[np.isin(truth, seen)])
+        pairs.append(truth * data.classes + predicted)
     cells = (
-        _mean(correct[evaluation.transform][evaluation.indices]) if is_started else None
-        for evaluation, is_started in zip(evaluations, started, strict=True)
+        _mean(correct[one.transform][one.indices]) if one in started else None
+        for one in evaluations
     )
-    counted = [
-        correct[transform][(labels != NOT_PREDICTED) & is_seen]
-        for transform, labels in predictions.items()
-    ]
-    confusion = np.sum([_confusion(truth, one, classes) for one in predictions.values()], axis=0)
-    return EvaluationResult(
-        _mean(np.concatenate(counted)), tuple(cells), tuple(map(tuple, confusion.tolist()))
-    )
-
-
-def _has_started(evaluation: Evaluation, seen: Labels, samples: int | None) -> bool:
-    is_due = samples is None or samples >= evaluation.since
-    return is_due and bool(np.isin(evaluation.classes, seen).any())
-
-
-def _predict_test_images(
-    learner: Learner, stream: Stream, evaluations: list[Evaluation]
-) -> dict[Transform, Labels]:
-    """Return predictions of all test images by transformation, `NOT_PREDICTED` if not needed."""
-    data, needed = stream.dataset, dict[Transform, Mask]()
-    for evaluation in evaluations:
-        mask = needed.setdefault(
-            evaluation.transform, np.zeros(len(data.test_labels), dtype=np.bool_)
-        )
-        mask[evaluation.indices] = True
-    predictions = dict[Transform, Labels]()
-    for transform, mask in needed.items():
-        indices = np.flatnonzero(mask)
-        predictions[transform] = np.full(len(mask), NOT_PREDICTED, dtype=np.int64)
-        predictions[transform][indices] = predict_all(learner, data.test_images, indices, transform)
-    return predictions
-
-
-def _confusion(truth: Labels, predicted: Labels, classes: int) -> Labels:
-    mask = predicted != NOT_PREDICTED
-    pairs = truth[mask] * classes + predicted[mask]
-    return np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
+    confusion = np.bincount(np.concatenate(pairs), minlength=data.classes**2)
+    rows = confusion.reshape(data.classes, data.classes).tolist()
+    return EvaluationResult(_mean(np.concatenate(counted)), tuple(cells), tuple(map(tuple, rows)))
 
 
 def predict_all(
     learner: Learner,
     images: npt.NDArray[np.generic],
     indices: Labels,
-    transform: Transform = None,
+    transform: DomainTransform | None = None,
 ) -> Labels:
     """Return the learner's predictions for images[indices] under `transform`, in batches."""
     batches: list[Tensor] = [torch.zeros(0, dtype=torch.int64)]
@@ -115,7 +85,7 @@ def predict_all(
     return predicted
 
 
-def _mean(correct: Mask) -> float:
+def _mean(correct: npt.NDArray[np.bool_]) -> float:
     """Return the accuracy, 0 without test images."""
     return float(correct.mean()) if correct.size else 0.0
 

@@ -1,18 +1,14 @@
 """Metrics: pure functions of the accuracy matrix A.
 
 A[q][p] is the accuracy on evaluation p at row q (after task q, if tasks have ends); cells of
-evaluations that have not started are None. The docstrings use the example
-
->>> A = [[0.9, None, None],
-...      [0.7, 0.8, None],
-...      [0.6, 0.9, 0.5]]
+evaluations that have not started are None. q is the last row in the formulas below, and only
+evaluations with an earlier row count in those that compare rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-Row = Sequence[float | None]
-Matrix = Sequence[Row]
+Matrix = Sequence[Sequence[float | None]]
 
 
 def mean(values: Sequence[float]) -> float:
@@ -29,25 +25,16 @@ def final_average_accuracy(matrix: Matrix) -> float:
     return mean([cell for cell in matrix[-1] if cell is not None])
 
 
-def _earlier(matrix: Matrix, column: int) -> list[float]:
-    return [row[column] for row in matrix[:-1] if row[column] is not None]  # type: ignore[misc]
-
-
 def average_forgetting(matrix: Matrix) -> float | None:
-    """Return the mean over p of max_{l<q} A[l][p] - A[q][p], q the last row (the usual definition).
+    """Return the mean over p of max_{l<q} A[l][p] - A[q][p] (the usual definition).
 
-    Only evaluations with an earlier row count. It is negative if the last row is the best.
+    It is negative if the last row is the best.
 
     >>> A = [[0.9, None, None], [0.7, 0.8, None], [0.6, 0.9, 0.5]]
     >>> round(average_forgetting(A), 6)    # ((0.9 - 0.6) + (0.8 - 0.9)) / 2
     0.1
     """
-    drops = [
-        max(earlier) - last
-        for p, last in enumerate(matrix[-1])
-        if last is not None and (earlier := _earlier(matrix, p))
-    ]
-    return mean(drops) if drops else None
+    return _mean_change(matrix, lambda earlier, last: max(earlier) - last)
 
 
 def average_forgetting_released(matrix: Matrix) -> float | None:
@@ -59,12 +46,7 @@ def average_forgetting_released(matrix: Matrix) -> float | None:
     >>> round(average_forgetting_released(A), 6)    # ((0.9 - 0.6) + 0) / 2
     0.15
     """
-    drops = [
-        max(*earlier, last) - last
-        for p, last in enumerate(matrix[-1])
-        if last is not None and (earlier := _earlier(matrix, p))
-    ]
-    return mean(drops) if drops else None
+    return _mean_change(matrix, lambda earlier, last: max(*earlier, last) - last)
 
 
 def backward_transfer(matrix: Matrix) -> float | None:
@@ -77,12 +59,17 @@ def backward_transfer(matrix: Matrix) -> float | None:
     >>> round(backward_transfer(A), 6)    # ((0.6 - 0.9) + (0.9 - 0.8)) / 2
     -0.1
     """
-    gains = [
-        last - earlier[0]
-        for p, last in enumerate(matrix[-1])
-        if last is not None and (earlier := _earlier(matrix, p))
-    ]
-    return mean(gains) if gains else None
+    return _mean_change(matrix, lambda earlier, last: last - earlier[0])
+
+
+def _mean_change(matrix: Matrix, change: Callable[[Sequence[float], float], float]) -> float | None:
+    """Return the mean of change(earlier accuracies, last accuracy) over the evaluations."""
+    changes = []
+    for *column, last in zip(*matrix, strict=True):
+        earlier = [cell for cell in column if cell is not None]
+        if earlier and last is not None:
+            changes.append(change(earlier, last))
+    return mean(changes) if changes else None
 
 
 def anytime_accuracy(accuracies: Sequence[float]) -> float:
@@ -102,10 +89,9 @@ def evaluation_steps(samples: Sequence[int], points: int) -> list[int]:
     >>> evaluation_steps([10, 20, 30, 40, 45], points=3)    # a third is 15, two thirds are 30
     [2, 3, 5]
     """
-    total = samples[-1]
-    ends = [total * k / points for k in range(1, points + 1)]
-    steps: list[int] = []
-    for step, (before, after) in enumerate(pairwise([0, *samples]), start=1):
-        if any(before < end <= after for end in ends):
-            steps.append(step)
-    return steps
+    ends = [samples[-1] * k / points for k in range(1, points + 1)]
+    return [
+        step
+        for step, (before, after) in enumerate(pairwise([0, *samples]), start=1)
+        if any(before < end <= after for end in ends)
+    ]

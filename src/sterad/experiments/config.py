@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from sterad.classifiers import CLASSIFIERS
 from sterad.data import DATASETS
-from sterad.data.stored import UserFiles
+from sterad.data.user_files import UserFiles
 from sterad.encoders import ENCODERS
 from sterad.engine import Execution
 from sterad.errors import SteradError
@@ -34,6 +34,12 @@ from sterad.validation import (
 )
 from sterad.views import AUGMENTATIONS
 
+KINDS: dict[str, tuple[Registry[Any], str]] = {
+    "method": (METHODS, "agd-fd"),
+    "dataset": (DATASETS, "digits"),
+    "stream": (STREAMS, "clear"),
+}
+"""Registry and default of each kind of component that a run has."""
 PART_REGISTRIES: dict[str, Registry[Any]] = {
     "augmentation": AUGMENTATIONS,
     "classifier": CLASSIFIERS,
@@ -42,7 +48,8 @@ PART_REGISTRIES: dict[str, Registry[Any]] = {
 }
 """Fields of methods that name registered components, whose code is part of the id if it is the
 user's own."""
-RESERVED = ("method", "dataset", "stream", "name", "digests")
+RESERVED_NAMES = {*KINDS, "name", "digests"}
+"""Keys of `RunConfig.to_dict`, which no field may have."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,7 @@ class ComponentConfig:
     name: str
     fields: Any
 
-    def to_dict(self, places: bool = False) -> dict[str, Any]:
+    def to_dict(self, with_paths: bool = False) -> dict[str, Any]:
         """Return the name and the fields as one dictionary, without the paths of data files.
 
         The id must not depend on where the data are. It does not depend either on fields that were
@@ -80,10 +87,19 @@ class ComponentConfig:
         """
         values = dataclasses.asdict(self.fields)
         for field in dataclasses.fields(self.fields):
-            is_path = field.metadata.get("place") and not places
-            if is_path or (field.metadata.get("added") and values[field.name] == field.default):
+            is_default = values[field.name] == field.default
+            is_omitted = is_default and field.metadata.get("omit_default_from_id")
+            if is_omitted or (field.metadata.get("place") and not with_paths):
                 del values[field.name]
         return {"name": self.name} | values
+
+
+def contents_digest(dataset: Any) -> str | None:
+    """Return the digest of the user's own data; None for datasets with known checksums."""
+    if isinstance(dataset, UserFiles) or source_digest(type(dataset)):
+        digest: str = dataset.load().digest
+        return digest
+    return None
 
 
 @dataclass(frozen=True)
@@ -109,55 +125,49 @@ class RunConfig:
 
     @classmethod
     def from_values(
-        cls, values: Mapping[str, Any], contents: Callable[[Any], str | None] | None = None
+        cls,
+        values: Mapping[str, Any],
+        find_digest: Callable[[Any], str | None] = contents_digest,
     ) -> "RunConfig":
-        """Build from flat names; `contents` returns a dataset's digest, see `contents_digest`."""
+        """Build from flat names; `find_digest` returns the digest of a dataset."""
         given = {resolve_field_name(name): value for name, value in values.items()}
-        method = METHODS.resolve(check_value("method", given.pop("method", "agd-fd"), str))
-        dataset = DATASETS.resolve(check_value("dataset", given.pop("dataset", "digits"), str))
-        stream = STREAMS.resolve(check_value("stream", given.pop("stream", "clear"), str))
-        owners: dict[str, type[Any]] = {
-            "settings": RunSettings,
-            "method": METHODS[method].Config,
-            "dataset": DATASETS[dataset],
-            "stream": STREAMS[stream],
+        names = {
+            kind: registry.resolve(check_value(kind, given.pop(kind, default), str))
+            for kind, (registry, default) in KINDS.items()
         }
-        parts = route_fields(given, owners, f"a run of {method} on {stream} {dataset}")
-        description = build(owners["dataset"], parts["dataset"])
-        defaults = description.defaults()
-        for name in ("tasks", "scale"):
-            if name in field_names(owners["stream"]) and parts["stream"].get(name) is None:
-                parts["stream"][name] = getattr(defaults, name)
-        if parts["settings"].get("width") is None:
-            parts["settings"]["width"] = defaults.width
+        components = {kind: registry[names[kind]] for kind, (registry, _) in KINDS.items()}
+        owners = {"settings": RunSettings, **components, "method": components["method"].Config}
+        where = f"a run of {names['method']} on {names['stream']} {names['dataset']}"
+        parts = route_fields(given, owners, where)
+        dataset = build(owners["dataset"], parts["dataset"])
+        defaults = dataset.defaults()
+        for part, name in (("stream", "tasks"), ("stream", "scale"), ("settings", "width")):
+            if name in field_names(owners[part]) and parts[part].get(name) is None:
+                parts[part][name] = getattr(defaults, name)
         settings: RunSettings = build(RunSettings, parts["settings"])
-        encoder = ENCODERS.resolve(settings.encoder)
-        fields = build(owners["method"], parts["method"])
-        components = {
-            "method": METHODS[method],
-            "dataset": DATASETS[dataset],
-            "stream": STREAMS[stream],
-            "encoder": ENCODERS[encoder],
-        }
+        settings = dataclasses.replace(settings, encoder=ENCODERS.resolve(settings.encoder))
+        components["encoder"] = ENCODERS[settings.encoder]
+        method = build(owners["method"], parts["method"])
         for field, registry in PART_REGISTRIES.items():
-            part: str = getattr(fields, field, "")
-            if part in registry:
-                fields = dataclasses.replace(fields, **{field: registry.resolve(part)})
-                components[field.replace("_", " ")] = registry[part]
+            if (name := getattr(method, field, "")) in registry:
+                method = dataclasses.replace(method, **{field: registry.resolve(name)})
+                components[field.replace("_", " ")] = registry[name]
+        stream = build(owners["stream"], parts["stream"])
+        if hasattr(stream, "with_hash"):  # it reads a file
+            stream = stream.with_hash()
         digests = {f"{kind} code": source_digest(one) for kind, one in components.items()}
-        digests["data"] = (contents or contents_digest)(description)
+        digests["data"] = find_digest(dataset)
         return cls(
-            ComponentConfig(method, fields),
-            ComponentConfig(dataset, description),
-            ComponentConfig(stream, _with_hash(build(owners["stream"], parts["stream"]))),
-            dataclasses.replace(settings, encoder=encoder),
+            ComponentConfig(names["method"], method),
+            ComponentConfig(names["dataset"], dataset),
+            ComponentConfig(names["stream"], stream),
+            settings,
             tuple((kind, digest) for kind, digest in sorted(digests.items()) if digest),
         )
 
-    def to_dict(self, places: bool = False) -> dict[str, Any]:
-        """Return everything as JSON values; with `places`, also the paths of data files."""
-        named = ("method", "dataset", "stream")
-        parts = {name: getattr(self, name).to_dict(places) for name in named}
+    def to_dict(self, with_paths: bool = False) -> dict[str, Any]:
+        """Return everything as JSON values, without the paths of data files by default."""
+        parts = {kind: getattr(self, kind).to_dict(with_paths) for kind in KINDS}
         parts |= dataclasses.asdict(self.settings)
         if self.digests:
             parts["digests"] = dict(self.digests)
@@ -189,15 +199,10 @@ class RunConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
         """Return the config of `to_dict()`; refuse data or code that have changed since."""
-        flat: dict[str, Any] = {}
-        for name, value in values.items():
-            if name == "digests":
-                continue
-            if isinstance(value, Mapping):
-                flat |= {key: item for key, item in value.items() if key != "name"}
-                flat[name] = value["name"]
-            else:
-                flat[name] = value
+        flat = {name: value for name, value in values.items() if name not in (*KINDS, "digests")}
+        for kind in KINDS:
+            flat |= values[kind] | {kind: values[kind]["name"]}
+        del flat["name"]
         made = cls.of(**flat)
         if changed := changed_digests(dict(made.digests), values.get("digests", {})):
             raise SteradError(
@@ -213,14 +218,6 @@ class RunConfig:
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         parts = (self.method.name, self.dataset.name, self.stream.name, f"s{self.settings.seed}")
         return "-".join((*parts, digest))
-
-
-def contents_digest(description: Any) -> str | None:
-    """Return the digest of the user's own data; None for datasets with known checksums."""
-    if isinstance(description, UserFiles) or source_digest(type(description)):
-        digest: str = description.load().digest
-        return digest
-    return None
 
 
 def earlier_versions(config: RunConfig, out: Path) -> list[str]:
@@ -248,18 +245,13 @@ def changed_digests(first: Mapping[str, str], second: Mapping[str, str]) -> list
     return [kind for kind in sorted({*first, *second}) if first.get(kind) != second.get(kind)]
 
 
-def _with_hash(description: Any) -> Any:
-    """Return a stream description with the hash of the file that it reads, if it reads one."""
-    return description.with_hash() if hasattr(description, "with_hash") else description
-
-
 def route_fields(
     values: Mapping[str, Any], owners: Mapping[str, type[Any]], where: str
 ) -> dict[str, dict[str, Any]]:
     """Assign each value to the one owner with a field of its name; `where` is for messages."""
     parts: dict[str, dict[str, Any]] = {part: {} for part in owners}
     for owner in owners.values():
-        for taken in set(RESERVED) & set(field_names(owner)):
+        for taken in RESERVED_NAMES.intersection(field_names(owner)):
             raise SteradError(
                 f"the field {taken!r} of {owner.__name__} would hide the {taken} of the run or of "
                 "its parts: rename it in the plugin"
@@ -268,7 +260,7 @@ def route_fields(
         matching = [part for part, owner in owners.items() if name in field_names(owner)]
         if not matching:
             known = [field for owner in owners.values() for field in field_names(owner)]
-            raise unknown_field(name, [*known, "method", "dataset", "stream"], where)
+            raise unknown_field(name, [*known, *KINDS], where)
         if len(matching) > 1:
             raise SteradError(
                 f"the field {name!r} belongs to {' and '.join(matching)}: rename it in the plugin"

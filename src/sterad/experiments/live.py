@@ -4,7 +4,7 @@ There is no test set. A moment of the record is a stretch of the feed, and its a
 of its images that were predicted correctly just before they were learned from.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -15,7 +15,7 @@ import torch
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
-from sterad.experiments.session import Session
+from sterad.experiments.session import LossRecorder, Session
 from sterad.labels import LabelIndex
 from sterad.methods import build_learner
 from sterad.results.record import Moment, StreamFacts
@@ -38,27 +38,14 @@ class LiveSession(Session):
         self.learner = build_learner(config.method.name, config.method.fields, problem)
         self.feed, self.waiting = feed, [first]
         self.stretch: int = config.stream.fields.stretch
+        self.total_steps = self.total_samples = None  # the length of a feed is unknown
+        self.evaluations = ("the next images",)
         self.test_then_train, self.boundary_steps = True, frozenset()
         self.counts: list[list[int]] = [[]]
         """Images of each class in each stretch; the last one is not complete."""
-        self.samples = self.stretch_correct = 0
-        self.axes = self.loss_recorder = None
+        self.stretch_correct = 0
+        self.axes, self.loss_recorder = None, LossRecorder((), 0)
         self.begin()
-
-    @property
-    def total_steps(self) -> int | None:
-        """None: the length of a feed is unknown."""
-        return None
-
-    @property
-    def total_samples(self) -> int | None:
-        """None: the length of a feed is unknown."""
-        return None
-
-    @property
-    def evaluations(self) -> tuple[str, ...]:
-        """The name of the only evaluation: the images that come next."""
-        return ("the next images",)
 
     def batches(self) -> Iterator[Batch]:
         """Yield the batches of the feed."""
@@ -69,7 +56,6 @@ class LiveSession(Session):
         before = self.correct
         loss = super().learn(batch)
         self.stretch_correct += self.correct - before
-        self.samples += len(batch)
         counts = np.bincount(batch.y.numpy(), minlength=len(self.feed.labels.known)).tolist()
         row = self.counts[-1] + [0] * (len(counts) - len(self.counts[-1]))
         self.counts[-1] = [a + b for a, b in zip(row, counts, strict=True)]
@@ -88,7 +74,7 @@ class LiveSession(Session):
         memory = self.learner.memory_counts(len(self.feed.labels.known))
         moment = Moment(
             step=self.step,
-            samples=self.samples,
+            samples=self.tested,
             boundary=False,
             anytime=True,
             seen=len(self.learner.seen),
@@ -107,13 +93,13 @@ class LiveSession(Session):
         proportions = [row + [0] * (classes - len(row)) for row in self.counts if row]
         return StreamFacts(
             name="live",
-            samples=self.samples,
+            samples=self.tested,
             steps=self.step,
             tasks=(tuple(range(classes)),),
             announced=False,
             class_names=tuple(map(str, self.feed.labels.known)),
             proportions=tuple(map(tuple, proportions)),
-            description=f"live: {self.samples} images of {classes} classes in {self.step} batches",
+            description=f"live: {self.tested} images of {classes} classes in {self.step} batches",
         )
 
     def state_dict(self) -> dict[str, Any]:
@@ -121,7 +107,6 @@ class LiveSession(Session):
         return super().state_dict() | {
             "labels": self.feed.labels.known,
             "counts": self.counts,
-            "samples": self.samples,
             "stretch_correct": self.stretch_correct,
         }
 
@@ -134,17 +119,9 @@ class LiveSession(Session):
             Batch(batch.x, torch.from_numpy(self.feed.labels.encode([names[i] for i in batch.y])))
             for batch in self.waiting
         ]
-        self.counts, self.samples = state["counts"], state["samples"]
-        self.stretch_correct = state["stretch_correct"]
+        self.counts, self.stretch_correct = state["counts"], state["stretch_correct"]
 
 
 def live_config(**values: Any) -> RunConfig:
     """Return the config of a live run from flat names, as for `RunConfig.of`."""
     return RunConfig.of(**(values | {"dataset": "feed", "stream": "live"}))
-
-
-def prepare_live(
-    config: RunConfig, execution: Execution, feed: Iterable[tuple[Any, Any]]
-) -> LiveSession:
-    """Return a session on a feed whose first batch has arrived."""
-    return LiveSession(config, execution, LiveStream(feed))

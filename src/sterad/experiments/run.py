@@ -2,7 +2,12 @@
 
 import contextlib
 import dataclasses
+import importlib.metadata
+import json
 import math
+import os
+import platform
+import subprocess
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,20 +17,16 @@ from sterad.data import held_out
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.evaluation import metrics
-from sterad.experiments.checkpoint import (
-    CheckpointSchedule,
-    load_checkpoint,
-    save_checkpoint,
-)
+from sterad.experiments.checkpoint import CheckpointSchedule, load_checkpoint, save_checkpoint
 from sterad.experiments.config import RunConfig
-from sterad.experiments.live import prepare_live
-from sterad.experiments.provenance import provenance
+from sterad.experiments.live import LiveSession
 from sterad.experiments.session import Session
 from sterad.loggers import JsonLines, Logger
 from sterad.methods import build_learner
 from sterad.results.record import Moment, RunRecord, SpherePicture
 from sterad.results.run_directory import RunDirectory
 from sterad.streams import Stream
+from sterad.streams.live import LiveStream
 from sterad.validation import build
 
 MAX_PROGRESS_EVENTS = 200
@@ -34,6 +35,8 @@ PROGRESS_INTERVAL_S = 1.0
 """Seconds after which a run with slow steps reports its progress."""
 DIVERGED = "the method has diverged"
 """Part of the error message of a run whose loss is not finite."""
+CODE_VERSION_VARIABLE = "STERAD_SHIPPED"
+"""Environment variable with the `code_version()` of the machine that sent the code."""
 
 
 def run(
@@ -68,7 +71,7 @@ def run(
     if started is not None:
         execution = build(Execution, started["execution"])  # a resumed run keeps its execution
     execution = execution or Execution.from_options()
-    session = _prepare(config, execution, feed)  # before anything is written
+    session = prepare(config, execution, feed)  # before anything is written
     execution = session.learner.problem.execution
     with execution.applied(), folder.locked():
         if (finished := folder.read_record()) is not None:
@@ -84,31 +87,30 @@ def run(
             session.started = time.perf_counter()  # opening loggers does not count
             _train(session, folder, config.id, schedule, opened)
             record = _record(config, session, execution)
-            _emit(opened, session, "end", **_numbers(record))
+            names = ("final_average_accuracy", "anytime_accuracy")
+            _emit(opened, session, "end", **{name: getattr(record, name) for name in names})
         folder.write_record(record)
     return record
 
 
-def _prepare(
-    config: RunConfig, execution: Execution, feed: Iterable[tuple[Any, Any]] | None
+def prepare(
+    config: RunConfig, execution: Execution, feed: Iterable[tuple[Any, Any]] | None = None
 ) -> Session:
+    """Return a session at its beginning: dataset loaded, stream ordered, network initialized."""
     if (config.stream.name == "live") != (feed is not None):
         raise SteradError(
             f"the stream is {config.stream.name!r} and a feed is {'not ' * (feed is None)}given: "
             "a feed goes with the stream live, as in run(live_config(...), feed=feed)"
         )
-    return prepare(config, execution) if feed is None else prepare_live(config, execution, feed)
-
-
-def prepare(config: RunConfig, execution: Execution) -> Session:
-    """Return a session at its beginning: dataset loaded, stream ordered, network initialized."""
+    if feed is not None:
+        return LiveSession(config, execution, LiveStream(feed))
     whole = config.dataset.fields.load()
     if whole.digest != dict(config.digests).get("data", whole.digest):
         raise SteradError(
             f"the data of {config.dataset.name!r} changed while the run was prepared: try again"
         )
-    dataset = held_out(whole, config.settings.validation)
     settings = config.settings
+    dataset = held_out(whole, settings.validation)
     stream: Stream = config.stream.fields.open(dataset, settings.seed)
     announced = bool(stream.boundary_steps)
     problem = config.problem(
@@ -143,8 +145,7 @@ def _train(
             with schedule.measure():
                 save_checkpoint(folder.checkpoint, run_id, session.state_dict())
     _report(loggers, session, session.finish())
-    with schedule.measure():
-        save_checkpoint(folder.checkpoint, run_id, session.state_dict())
+    save_checkpoint(folder.checkpoint, run_id, session.state_dict())
 
 
 def _report(loggers: Sequence[Logger], session: Session, moment: Moment | None) -> None:
@@ -171,7 +172,7 @@ def _record(config: RunConfig, session: Session, execution: Execution) -> RunRec
     announced = bool(session.boundary_steps)
     matrix = tuple(moment.cells for moment in moments if moment.boundary or not announced)
     final = metrics.final_average_accuracy(matrix) if announced else moments[-1].accuracy
-    frames, recorder = tuple(session.frames), session.loss_recorder
+    frames = tuple(session.frames)
     return RunRecord(
         id=config.id,
         config=config.to_dict(),
@@ -191,13 +192,46 @@ def _record(config: RunConfig, session: Session, execution: Execution) -> RunRec
         execution=dataclasses.asdict(execution),
         provenance=provenance(),
         images_per_step=session.learner.images / session.step,
-        consolidation_images=session.consolidation_images,
+        consolidation_images=session.learner.consolidation_images,
         confusion=session.confusion,
-        losses=() if recorder is None else tuple(recorder.losses),
+        losses=tuple(session.loss_recorder.losses),
         data_digest=session.data_digest,
         sphere=SpherePicture(session.axes, frames) if session.axes and frames else None,
     )
 
 
-def _numbers(record: RunRecord) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in ("final_average_accuracy", "anytime_accuracy")}
+def provenance() -> dict[str, Any]:
+    """Return version, git commit, library versions and machine that a number comes from."""
+    libraries = {name: importlib.metadata.version(name) for name in ("torch", "numpy")}
+    return {
+        **code_version(),
+        "python": platform.python_version(),
+        **libraries,
+        "machine": f"{platform.system()} {platform.machine()}, {_processor()}",
+        "cores": os.cpu_count(),
+    }
+
+
+def code_version() -> dict[str, Any]:
+    """Return version and git commit, also on a machine where the package is not installed."""
+    if CODE_VERSION_VARIABLE in os.environ:
+        sent: dict[str, Any] = json.loads(os.environ[CODE_VERSION_VARIABLE])
+        return sent
+    return {"version": importlib.metadata.version("sterad"), "git_commit": _git_commit()}
+
+
+def _git_commit() -> str | None:
+    folder = Path(__file__).parents[1]
+    command = ["git", "-C", str(folder), "log", "-1", "--format=%H", "--", "."]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip() or None
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or "unknown processor"

@@ -4,10 +4,8 @@ import dataclasses
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
-
-from torch import Tensor
 
 from sterad.devices import synchronize
 from sterad.errors import SteradError
@@ -31,23 +29,29 @@ class Session:
 
     def __init__(self, learner: Learner, stream: Stream, anytime: int, test_then_train: bool):
         """Plan the steps at which to evaluate."""
-        if test_then_train and not learner.predicts_immediately:
+        if test_then_train and learner.trains != "on-stream":
             raise SteradError(
                 "test_then_train predicts before each batch and this method predicts only after "
                 "consolidate(): leave it off"
             )
         self.learner, self.stream, self.test_then_train = learner, stream, test_then_train
+        self.total_steps: int | None = len(stream)
+        self.total_samples: int | None = stream.samples
+        self.evaluations = tuple(evaluation.name for evaluation in stream.evaluations())
+        """Names of the sets of test images that are evaluated separately."""
         samples = [stream.samples_after(step) for step in range(1, len(stream) + 1)]
         self.anytime_steps = frozenset(
-            evaluation_steps(samples, 1 if learner.final_only else anytime)
+            evaluation_steps(samples, 1 if learner.trains == "at-end" else anytime)
         )
         self.boundary_steps = frozenset(stream.boundary_steps)
         self.evaluation_steps = self.anytime_steps
-        if not learner.final_only:
+        if learner.trains != "at-end":
             self.evaluation_steps |= self.boundary_steps
         self.axes = choose_sphere_classes(stream)
-        self.frame_steps = self._frame_steps()
-        self.loss_recorder: LossRecorder | None = LossRecorder(stream)
+        planned = sorted(self.evaluation_steps)
+        thirds = [len(stream) * fraction for fraction in (1 / 3, 2 / 3, 1)]
+        self.frame_steps = {min(planned, key=lambda step: abs(step - third)) for third in thirds}
+        self.loss_recorder = LossRecorder(stream.tasks, len(stream))
         self.begin()
 
     def begin(self) -> None:
@@ -60,28 +64,8 @@ class Session:
         self.tested = self.correct = 0
         """Images predicted just before they are learned from, and those predicted correctly."""
         self.seconds = self.training_seconds = 0.0
-        self.earlier_peak = self.earlier_consolidation_images = 0
+        self.earlier_peak = 0
         self.started = time.perf_counter()
-
-    def _frame_steps(self) -> frozenset[int]:
-        wanted = [len(self.stream) * fraction for fraction in (1 / 3, 2 / 3, 1)]
-        planned = sorted(self.evaluation_steps)
-        return frozenset(min(planned, key=lambda step: abs(step - target)) for target in wanted)
-
-    @property
-    def total_steps(self) -> int | None:
-        """Number of batches of the stream; None if unknown."""
-        return len(self.stream)
-
-    @property
-    def total_samples(self) -> int | None:
-        """Number of images of the stream; None if unknown."""
-        return self.stream.samples
-
-    @property
-    def evaluations(self) -> tuple[str, ...]:
-        """Names of the sets of test images that are evaluated separately."""
-        return tuple(evaluation.name for evaluation in self.stream.evaluations())
 
     def facts(self) -> StreamFacts:
         """Return the description of the stream for the record."""
@@ -100,8 +84,7 @@ class Session:
         """Predict first if the settings say so, then observe; return the loss."""
         if self.test_then_train:
             self._test(batch)
-        if self.loss_recorder is not None:
-            self.loss_recorder.prepare(self.learner, self.step)
+        self.loss_recorder.prepare(self.learner, self.step)
         device = self.learner.problem.execution.device
         synchronize(device)
         started = time.perf_counter()
@@ -109,8 +92,7 @@ class Session:
         synchronize(device)
         self.training_seconds += time.perf_counter() - started
         self.step += 1
-        if self.loss_recorder is not None:
-            self.loss_recorder.record(self.learner, batch, self.step)
+        self.loss_recorder.record(self.learner, batch, self.step)
         if self.step in self.boundary_steps and (boundary := self.stream.boundary(self.step)):
             self.learner.boundary(boundary)
         return loss
@@ -157,11 +139,6 @@ class Session:
         """Largest resident size, including that of processes before a resume."""
         return max(self.earlier_peak, peak_memory_bytes())
 
-    @property
-    def consolidation_images(self) -> int:
-        """Images trained on in consolidations, including those before a resume."""
-        return self.earlier_consolidation_images + self.learner.consolidation_images
-
     def state_dict(self) -> dict[str, Any]:
         """Return the complete state, with that of the learner."""
         return {
@@ -170,13 +147,13 @@ class Session:
             "moments": [dataclasses.asdict(moment) for moment in self.moments],
             "frames": [dataclasses.asdict(frame) for frame in self.frames],
             "confusion": self.confusion,
-            "losses": [] if self.loss_recorder is None else self.loss_recorder.losses,
+            "losses": self.loss_recorder.losses,
             "tested": self.tested,
             "correct": self.correct,
             "seconds": self.elapsed,
             "training_seconds": self.training_seconds,
             "peak_memory_bytes": self.peak_memory_bytes,
-            "consolidation_images": self.consolidation_images,
+            "consolidation_images": self.learner.consolidation_images,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -186,11 +163,10 @@ class Session:
         self.moments = [Moment(**moment) for moment in state["moments"]]
         self.frames = [SphereFrame(**frame) for frame in state["frames"]]
         self.confusion = state["confusion"]
-        if self.loss_recorder is not None:
-            self.loss_recorder.losses = list(state["losses"])
+        self.loss_recorder.losses = list(state["losses"])
         self.seconds, self.training_seconds = state["seconds"], state["training_seconds"]
         self.earlier_peak = state["peak_memory_bytes"]
-        self.earlier_consolidation_images = state["consolidation_images"]
+        self.learner.consolidation_images = state["consolidation_images"]
         self.started = time.perf_counter()
 
 
@@ -200,11 +176,11 @@ class LossRecorder:
     Streams in which a class belongs to two tasks have no old classes, and nothing is recorded.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, tasks: Sequence[Sequence[int]], steps: int) -> None:
         """Map each class to its task."""
-        pairs = [(label, task) for task, labels in enumerate(stream.tasks) for label in labels]
+        pairs = [(label, task) for task, labels in enumerate(tasks) for label in labels]
         self.task_of = dict(pairs) if len(dict(pairs)) == len(pairs) else {}
-        self.interval = -(-len(stream) // MAX_RECORDED_LOSSES)
+        self.interval = -(-steps // MAX_RECORDED_LOSSES)
         self.losses: list[tuple[int, float, float]] = []
         """Steps with the mean losses of new and of old classes."""
 
@@ -222,21 +198,14 @@ class LossRecorder:
             return
         tasks = [self.task_of[label] for label in batch.y.tolist()]
         current = max(set(tasks), key=lambda task: (tasks.count(task), task))
+        groups: tuple[list[float], list[float]] = ([], [])  # of new and of old classes
         losses, labels = learner.sample_losses[-1]
-        means = _mean_losses(losses, [self.task_of[label] < current for label in labels.tolist()])
-        if means is not None:
-            self.losses.append((step, *means))
-
-
-def _mean_losses(losses: Tensor, is_old: list[bool]) -> tuple[float, float] | None:
-    groups: tuple[list[float], list[float]] = ([], [])
-    for loss, old in zip(losses.tolist(), is_old, strict=True):
-        groups[old].append(loss)
-    if not all(groups):
-        return None
-    new_mean, old_mean = (math.fsum(group) / len(group) for group in groups)
-    finite = math.isfinite(new_mean) and math.isfinite(old_mean)
-    return (new_mean, old_mean) if finite else None
+        for loss, label in zip(losses.tolist(), labels.tolist(), strict=True):
+            groups[self.task_of[label] < current].append(loss)
+        if all(groups):
+            new, old = (math.fsum(group) / len(group) for group in groups)
+            if math.isfinite(new) and math.isfinite(old):
+                self.losses.append((step, new, old))
 
 
 def peak_memory_bytes() -> int:

@@ -74,46 +74,48 @@ def _expand_study(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
     common = _replace_aliases(raw)
     merged = [_merge_grid(common, _replace_aliases(grid)) for grid in grids]
     # The runs of a study share their files: each is read once.
-    read_values, digest = cache(tuned_values), cache(contents_digest)
-    configs = (_expand_grid(grid, read_values, digest) for grid in merged)
+    read_values, find_digest = cache(tuned_values), cache(contents_digest)
+    configs = (_expand_grid(grid, read_values, find_digest) for grid in merged)
     return tuple(dict.fromkeys(itertools.chain.from_iterable(configs)))
 
 
 def _replace_aliases(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a grid with the main names of fields and methods, as merging requires."""
-    present = [key for key in ("fixed", "axes") if key in raw]
-    tables = {key: rename_keys(raw[key], resolve_field_name) for key in present}
+    """Return all tables of a grid with the main names of fields and methods."""
+    fixed, axes = (rename_keys(raw.get(key, {}), resolve_field_name) for key in ("fixed", "axes"))
     methods = rename_keys(raw.get("method", {}), METHODS.resolve)
     methods = {name: rename_keys(values, resolve_field_name) for name, values in methods.items()}
-    return {**raw, **tables, "method": methods}
+    return {**raw, "fixed": fixed, "axes": axes, "method": methods}
 
 
 def _merge_grid(common: Mapping[str, Any], grid: Mapping[str, Any]) -> dict[str, Any]:
     """Merge a grid over the common values; a field that it fixes is no longer an axis."""
-    merged = {table: common.get(table, {}) | grid.get(table, {}) for table in TABLES}
-    if (tuned := grid.get("tuned", common.get("tuned"))) is not None:
-        merged["tuned"] = tuned
-    for name in set(common["method"]) & set(grid["method"]):
-        merged["method"][name] = common["method"][name] | grid["method"][name]
-    axes = set(grid.get("axes", {})) | set(merged["axes"]) - set(grid.get("fixed", {}))
-    return merged | {"axes": {name: v for name, v in merged["axes"].items() if name in axes}}
+    axes = common["axes"] | grid["axes"]
+    no_axes = grid["fixed"].keys() - grid["axes"].keys()
+    methods = common["method"] | {
+        name: common["method"].get(name, {}) | values for name, values in grid["method"].items()
+    }
+    return {
+        "tuned": grid.get("tuned", common.get("tuned")),
+        "fixed": common["fixed"] | grid["fixed"],
+        "axes": {name: values for name, values in axes.items() if name not in no_axes},
+        "method": methods,
+    }
 
 
 def _expand_grid(
     grid: Mapping[str, Any],
     read_values: Callable[[str, str], dict[str, Any]],
-    digest: Callable[[Any], str | None],
+    find_digest: Callable[[Any], str | None],
 ) -> Iterator[RunConfig]:
     """Yield a run for each point of the product of the axes."""
-    fixed, axes, methods = (grid[table] for table in TABLES)
+    fixed, axes = grid["fixed"], grid["axes"]
     for chosen in itertools.product(*axes.values()):
         point = dict(zip(axes, chosen, strict=True))
-        method = METHODS.resolve(
-            check_value("method", (fixed | point).get("method", "agd-fd"), str)
-        )
-        tuned = read_values(grid["tuned"], method) if "tuned" in grid else {}
-        values = tuned | fixed | methods.get(method, {}) | point | {"method": method}
-        yield RunConfig.from_values(values, digest)
+        name = check_value("method", (fixed | point).get("method", "agd-fd"), str)
+        method = METHODS.resolve(name)
+        tuned = {} if grid["tuned"] is None else read_values(grid["tuned"], method)
+        values = tuned | fixed | grid["method"].get(method, {}) | point | {"method": method}
+        yield RunConfig.from_values(values, find_digest)
 
 
 def _check_tables(raw: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:

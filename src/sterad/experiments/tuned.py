@@ -17,17 +17,18 @@ from typing import Any
 
 from filelock import FileLock
 
-from sterad.atomic import write_atomically
 from sterad.errors import SteradError
 from sterad.experiments.toml_file import read_toml, resolve_fields
+from sterad.files import write_atomically
 from sterad.methods import METHODS
 from sterad.registry import canonical_name
 from sterad.validation import build, check_value
 
-PACKAGED_FOLDER = Path(__file__).parents[1] / "best"
-"""Folder of the files in an installed package."""
-CHECKOUT_FOLDER = Path(__file__).parents[3] / "studies" / "best"
-"""Folder of the files in a checkout."""
+TUNED_FOLDERS = (
+    Path(__file__).parents[1] / "best",  # in an installed package
+    Path(__file__).parents[3] / "studies" / "best",  # in a checkout
+    Path("studies") / "best",
+)
 _HEADER = re.compile(r"\[\s*(?:\"([^\"]+)\"|'([^']+)'|([\w-]+))\s*\]\s*(#.*)?$")
 """The header of a table, with its name in double, single or no quotes."""
 
@@ -42,8 +43,7 @@ class Tuned:
 
 def tuned_files() -> dict[str, Path]:
     """Return the files by name; those of the working folder replace ours of the same name."""
-    folders = (PACKAGED_FOLDER, CHECKOUT_FOLDER, Path("studies") / "best")
-    return {file.stem: file for folder in folders for file in sorted(folder.glob("*.toml"))}
+    return {file.stem: file for folder in TUNED_FOLDERS for file in sorted(folder.glob("*.toml"))}
 
 
 def tuned_values(name: str, method: str) -> dict[str, Any]:
@@ -75,24 +75,20 @@ def read_tuned(name: str, parents: tuple[str, ...] = ()) -> dict[str, Tuned]:
     for method, table in tables.items():
         if not isinstance(table, dict):
             raise SteradError(f"{method} = {table!r} in {str(file)!r} is not the table of a method")
-        tuned[METHODS.resolve(method)] = _read_table(method, table, file)
+        source = table.pop("source", None)
+        if not isinstance(source, str):
+            raise SteradError(
+                f"[{method}] in {str(file)!r} has no source: give a text that says where its "
+                "values come from"
+            )
+        try:
+            fields = METHODS[method].Config
+            values = resolve_fields(table, fields, "the method")
+            build(fields, values)
+        except SteradError as error:
+            raise SteradError(f"in [{method}] of {str(file)!r}: {error}") from error
+        tuned[METHODS.resolve(method)] = Tuned(source, values)
     return tuned
-
-
-def _read_table(method: str, table: dict[str, Any], file: Path) -> Tuned:
-    source = table.pop("source", None)
-    if not isinstance(source, str):
-        raise SteradError(
-            f"[{method}] in {str(file)!r} has no source: give a text that says where its values "
-            "come from"
-        )
-    try:
-        fields = METHODS[METHODS.resolve(method)].Config
-        values = resolve_fields(table, fields, "the method")
-        build(fields, values)
-    except SteradError as error:
-        raise SteradError(f"in [{method}] of {str(file)!r}: {error}") from error
-    return Tuned(source, values)
 
 
 def _find_file(name: str) -> Path:
@@ -129,9 +125,10 @@ def write_tuned(file: Path, method: str, tuned: Tuned) -> str | None:
             f"the tuned values {str(file)!r} are not TOML ({error}) and are left unchanged: fix "
             "the file, or choose another with --save-tuned, and run the same command again"
         ) from error
-    tables = tomllib.loads(before).items()
-    replaced = next((old for name, old in tables if _is_name_of(name, method)), None)
-    return None if replaced is None else str(replaced.get("source"))
+    for name, replaced in tomllib.loads(before).items():
+        if _is_name_of(name, method):
+            return str(replaced.get("source"))
+    return None
 
 
 def replace_table(text: str, method: str, table: Mapping[str, Any]) -> str:

@@ -5,10 +5,8 @@ end), `step`, `steps` and `seconds`. A logger ignores the events that it does no
 """
 
 from sterad.loggers.logger import LOGGERS, JsonLines, Logger
-from sterad.loggers.mlflow import MLflow
 from sterad.loggers.progress import ProgressBar, ProgressLines, progress_logger
-from sterad.loggers.tensorboard import TensorBoard
-from sterad.loggers.wandb import WeightsAndBiases
+from sterad.loggers.trackers import MLflow, TensorBoard, WeightsAndBiases
 
 __all__ = [
     "LOGGERS",

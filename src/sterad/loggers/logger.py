@@ -4,7 +4,6 @@ import contextlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from sterad.errors import SteradError
@@ -12,21 +11,16 @@ from sterad.registry import Registry
 
 
 class Logger(Protocol):
-    """A context manager that receives events."""
+    """A context manager that receives events; a subclass that opens nothing needs only `emit`."""
 
     def __enter__(self) -> Self:
-        """Open the logger."""
+        return self
 
     def emit(self, event: Mapping[str, Any]) -> None:
         """Receive one event."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the logger."""
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        return None
 
 
 LOGGERS: Registry[Callable[[str, Path, Mapping[str, Any]], Logger]] = Registry(
@@ -54,20 +48,17 @@ def event_scalars(event: Mapping[str, Any]) -> dict[str, float]:
     {}
     """
     scalars = {name: event[name] for name in _SCALARS.get(event["event"], ())}
-    cells = enumerate(event.get("cells", ()), start=1)
-    scalars |= {f"accuracy/{task}": cell for task, cell in cells}
+    scalars |= {f"accuracy/{task}": cell for task, cell in enumerate(event.get("cells", ()), 1)}
     return {name: value for name, value in scalars.items() if value is not None}
 
 
-class JsonLines:
+class JsonLines(Logger):
     """Appends each event as a line of JSON and flushes it: a kill loses at most one line."""
 
     def __init__(self, path: Path) -> None:
-        """Set the path of the file, which `__enter__` opens."""
         self.path = path
 
     def __enter__(self) -> Self:
-        """Open the file for appending."""
         try:
             self.file = open(self.path, "a")
         except OSError as error:
@@ -89,6 +80,5 @@ class JsonLines:
         )
 
     def __exit__(self, *_: object) -> None:
-        """Close the file; `emit` has already reported a full disk."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # `emit` has already reported a full disk
             self.file.close()

@@ -3,44 +3,34 @@
 import sys
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import Any, Self, TextIO
 
-if TYPE_CHECKING:
-    from rich.progress import Progress
+from sterad.loggers.logger import Logger
 
 
-def progress_logger(title: str) -> "ProgressBar | ProgressLines":
+def progress_logger(title: str) -> Logger:
     """Return a bar if standard error is a terminal, otherwise lines of text."""
     return ProgressBar(title) if sys.stderr.isatty() else ProgressLines(title)
 
 
-class ProgressBar:
+class ProgressBar(Logger):
     """A rich progress bar with steps per second, time left, loss and last accuracy."""
 
     def __init__(self, title: str) -> None:
-        """Set the title of the bar."""
         self.title = title
-        self.progress: Progress | None = None
 
     def __enter__(self) -> Self:
-        """Draw an empty bar."""
+        from rich import progress
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
 
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-            TextColumn("loss {task.fields[loss]}"),
-            TextColumn("accuracy {task.fields[accuracy]}"),
+        self.progress = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TextColumn("{task.fields[rate]}"),
+            progress.TimeRemainingColumn(),
+            progress.TextColumn("loss {task.fields[loss]}"),
+            progress.TextColumn("accuracy {task.fields[accuracy]}"),
             console=Console(stderr=True),
         )
         self.progress.start()
@@ -49,26 +39,20 @@ class ProgressBar:
 
     def emit(self, event: Mapping[str, Any]) -> None:
         """Update the bar."""
-        if self.progress is None:
-            return
+        bar, task = self.progress, self.progress.tasks[self.task]
         if event["event"] == "progress":
             loss = "-" if event["loss"] is None else f"{event['loss']:.4g}"
-            self.progress.update(
-                self.task, completed=event["step"], total=event["steps"], loss=loss
-            )
-            task = self.progress.tasks[self.task]
+            bar.update(self.task, completed=event["step"], total=event["steps"], loss=loss)
             if speed := task.finished_speed or task.speed:
-                self.progress.update(self.task, rate=f"{speed:.1f} steps/s")
+                bar.update(self.task, rate=f"{speed:.1f} steps/s")
         elif event["event"] == "evaluation":
-            self.progress.update(self.task, accuracy=f"{event['accuracy']:.2%}")
+            bar.update(self.task, accuracy=f"{event['accuracy']:.2%}")
 
     def __exit__(self, *_: object) -> None:
-        """Stop updating; the last state stays on the terminal."""
-        if self.progress is not None:
-            self.progress.stop()
+        self.progress.stop()
 
 
-class ProgressLines:
+class ProgressLines(Logger):
     """Lines of text, for files and pipes."""
 
     def __init__(self, title: str, stream: TextIO | None = None, every: float = 5.0) -> None:
@@ -76,10 +60,6 @@ class ProgressLines:
         self.title, self.stream, self.every = title, stream or sys.stderr, every
         self.started = self.last = time.monotonic()
         self.first_step: int | None = None
-
-    def __enter__(self) -> Self:
-        """Return itself; there is nothing to open."""
-        return self
 
     def emit(self, event: Mapping[str, Any]) -> None:
         """Print every evaluation, and progress from time to time."""
@@ -109,6 +89,3 @@ class ProgressLines:
 
     def _print(self, text: str) -> None:
         print(f"{self.title}: {text}", file=self.stream, flush=True)
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing; there is nothing to close."""

@@ -26,6 +26,7 @@ from sterad.losses.logit_replay import logit_replay_loss
 from sterad.methods.base.learner import METHODS
 from sterad.methods.base.parts import ReplayConfig
 from sterad.methods.base.replay import Replay
+from sterad.saved_state import check_like
 from sterad.streams import Batch
 from sterad.validation import BelowOne, NonNegative, Positive
 
@@ -61,13 +62,13 @@ class DERpp(Replay):
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the loss of the stream batch and, with a memory, of two batches from it."""
         draws = (retrieved, self.retrieve(batch)) if len(retrieved) else ()
-        (logits, labels), *replayed = self.forward_each(batch, *draws)
+        inputs, labels = zip(*map(self.stack_views, (batch, *draws)), strict=True)
+        logits, *replayed = self.engine.forward(inputs).split([*map(len, labels)])
         self.before = logits[: len(batch)].detach()
-        loss = F.cross_entropy(logits, labels)
+        loss = F.cross_entropy(logits, labels[0])
         if replayed:
-            (drifted, _), again = replayed
-            loss = loss + self.config.alpha * self.drift(drifted, retrieved)
-            loss = loss + self.config.beta * F.cross_entropy(*again)
+            loss = loss + self.config.alpha * self.drift(replayed[0], retrieved)
+            loss = loss + self.config.beta * F.cross_entropy(replayed[1], labels[2])
         return loss
 
     def drift(self, logits: Tensor, stored: Batch) -> Tensor:
@@ -80,3 +81,12 @@ class DERpp(Replay):
         """Offer the raw stream batch with its logits before the step and their number."""
         outputs = torch.full((len(batch),), self.before.shape[1])
         self.memory.update(Batch(batch.x, batch.y, {"logits": self.before, "outputs": outputs}))
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state after checking the columns stored with the images."""
+        if columns := state["memory"].get("columns"):
+            rows, dtype = len(columns["y"]), next(self.network.parameters()).dtype
+            logits = torch.empty(rows, columns["logits"].shape[-1], dtype=dtype)
+            like = {"logits": logits, "outputs": torch.empty(rows, dtype=torch.int64)}
+            check_like({name: columns[name] for name in like}, like, "memory")
+        super().load_state_dict(state)

@@ -83,9 +83,9 @@ class DVC(Replay):
         assert isinstance(qnet, PairClassifier)
         return qnet
 
-    def make_network(self) -> Network:
+    def make_network(self, outputs: int) -> Network:
         """Add the QNet."""
-        network = super().make_network()
+        network = super().make_network(outputs)
         with use_generator(self.rng["network"]):
             network.add_module("qnet", PairClassifier(network.outputs))
         return network

@@ -45,7 +45,5 @@ class ER(Replay):
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean cross-entropy of all views of both batches."""
         logits, labels = self.forward_views(Batch.concatenate(retrieved, batch))
-        if self.sample_losses is not None:
-            losses = F.cross_entropy(logits.detach(), labels, reduction="none")
-            self.sample_losses.append((losses, labels))
+        self.record_losses(F.cross_entropy, logits, labels)
         return F.cross_entropy(logits, labels)

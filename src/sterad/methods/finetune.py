@@ -4,17 +4,17 @@ For each stream batch: one augmented view, cross-entropy of raw logits over all 
 The released code scales logits to unit length, which bounds the posteriors; these are raw.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor
 
-from sterad.methods.base.learner import METHODS
+from sterad.methods.base.learner import METHODS, Cost
 from sterad.methods.base.parts import ReplayConfig
 from sterad.methods.base.replay import Replay
 from sterad.streams import Batch
-from sterad.validation import ADDED, BelowOne, Positive
+from sterad.validation import OMIT_DEFAULT_FROM_ID, BelowOne, Positive
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class FinetuneConfig(ReplayConfig):
     lr: Positive = 0.03
     momentum: BelowOne = 0.0
     head: str = "mlp"
-    memory_policy: str = field(default="none", metadata=ADDED)
+    memory_policy: str = field(default="none", metadata=OMIT_DEFAULT_FROM_ID)
 
 
 @METHODS.register("finetune")
@@ -34,9 +34,9 @@ class Finetune(Replay):
     Config = FinetuneConfig
 
     @classmethod
-    def replay_size(cls, config: Any, batch_size: int) -> int:
-        """Return 0: nothing is retrieved."""
-        return 0
+    def cost(cls, config: Any, batch_size: int, memory: int, samples: float) -> Cost:
+        """Return the cost without retrieved images."""
+        return super().cost(replace(config, memory_batch=0), batch_size, memory, samples)
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean cross-entropy of all views of the stream batch."""

@@ -29,18 +29,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sterad.encoders import Network
 from sterad.errors import SteradError
-from sterad.losses.posterior import Reduction, likelihood_loss, posterior_loss
+from sterad.losses.class_posterior import Reduction, likelihood_loss, posterior_loss
 from sterad.methods.base.learner import Problem
 from sterad.methods.base.parts import Parts, ReplayConfig
 from sterad.methods.base.replay import Replay
-from sterad.sphere import LAWS, LogKernel, MeanForm, kernel, moving_means
+from sterad.sphere import LAWS, FastLogKernel, fast_log_kernel, moving_means
 from sterad.streams import Batch
-from sterad.validation import ADDED, Dimension, Positive, Views
+from sterad.validation import OMIT_DEFAULT_FROM_ID, Dimension, Positive, Views
 
 RETRAIN_EPOCHS = 50
 RETRAIN_BATCH_SIZE = 200
-BATCH_MEANS: dict[str, MeanForm] = {"moving": "direction", "moving-mean": "mean"}
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class FixedDirectionsConfig(ReplayConfig):
     lr: Positive = 5e-4
     optimizer: Literal["adam", "sgd"] = "adam"
     head: str = "mlp"
-    law: str = field(default="angular-gaussian", metadata=ADDED)
+    law: str = field(default="angular-gaussian", metadata=OMIT_DEFAULT_FROM_ID)
     """Law on the sphere around each direction: see `sterad list laws`."""
     variance: Positive = 2.0
     """Variance of the law around each direction; the law turns it into a concentration."""
@@ -99,32 +99,32 @@ class FixedDirections(Replay):
         self.retrained: nn.Module | None = None
         """Copy of the head that was trained on the memory for the last evaluation."""
 
-    def head_outputs(self) -> int:
-        """Return the dimension of the projection, at least one per declared class."""
-        return max(self.config.projection, self.problem.classes or 1)
+    def make_network(self, outputs: int) -> Network:
+        """Give the projection its dimension, at least one per declared class."""
+        return super().make_network(max(self.config.projection, outputs))
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the loss summed over images and views."""
         z, labels = self.representations(Batch.concatenate(retrieved, batch))
-        if self.sample_losses is not None:
-            self.sample_losses.append((self.loss_of(z.detach(), labels, "none"), labels))
+        self.record_losses(self.loss_of, z, labels)
         return self.loss_of(z, labels)
 
     def loss_of(self, z: Tensor, labels: Tensor, reduction: Reduction = "sum") -> Tensor:
         """Return the loss of z: (n, d) unit rows."""
         means, log_density = None, self.log_density
-        if (form := BATCH_MEANS.get(self.config.directions)) is not None:
-            means = moving_means(z, self.engine.to_device(labels), self.network.outputs, form)
+        if self.config.directions != "basis":
+            unit = self.config.directions == "moving"
+            means = moving_means(z, self.engine.to_device(labels), self.network.outputs, unit)
         if self.config.objective == "likelihood":
             return likelihood_loss(z, labels, log_density, means, reduction)
         classes = self.seen if self.config.norm_all else None
         return posterior_loss(z, labels, log_density, means, classes, reduction=reduction)
 
     @cached_property
-    def log_density(self) -> LogKernel:
+    def log_density(self) -> FastLogKernel:
         """The law's log-density as a function of the cosine with a direction."""
         concentration = self.law.concentration_of(self.config.variance)
-        return kernel(self.law, concentration, self.network.outputs)
+        return fast_log_kernel(self.law, concentration, self.network.outputs)
 
     def widen(self, outputs: int) -> None:
         """Grow the projection and the dimension of the law."""

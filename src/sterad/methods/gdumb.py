@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from sterad.methods.base.from_scratch import FromScratch, FromScratchConfig
 from sterad.methods.base.learner import METHODS
-from sterad.validation import ADDED, BatchSize, Count, NonNegative, Positive
+from sterad.validation import OMIT_DEFAULT_FROM_ID, BatchSize, Count, NonNegative, Positive
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class GDumbConfig(FromScratchConfig):
     epochs: Count = 30
     augmentation: str = "partial"
     head: str = "mlp"
-    memory_policy: str = field(default="greedy-balanced", metadata=ADDED)
+    memory_policy: str = field(default="greedy-balanced", metadata=OMIT_DEFAULT_FROM_ID)
 
 
 @METHODS.register("gdumb")

@@ -8,13 +8,13 @@ expensive. Nothing was released for it: the optimizer and its settings are ours,
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
 from sterad.methods.base.from_scratch import FromScratch, FromScratchConfig
 from sterad.methods.base.learner import METHODS, Cost
-from sterad.validation import ADDED, BatchSize, Count, NonNegative, Positive
+from sterad.validation import OMIT_DEFAULT_FROM_ID, BatchSize, Count, NonNegative, Positive
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class JointConfig(FromScratchConfig):
     memory_batch: BatchSize = 64
     """Number of images per training step."""
     epochs: Count = 20
-    memory_policy: str = field(default="everything", metadata=ADDED)
+    memory_policy: str = field(default="everything", metadata=OMIT_DEFAULT_FROM_ID)
 
 
 @METHODS.register("joint", alias=("offline",))
@@ -36,7 +36,7 @@ class Joint(FromScratch):
 
     Config = JointConfig
     config: JointConfig
-    final_only: ClassVar[bool] = True
+    trains = "at-end"
 
     @classmethod
     def cost(cls, config: Any, batch_size: int, memory: int, samples: float) -> Cost:

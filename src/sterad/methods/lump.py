@@ -17,19 +17,19 @@ means on digits are worse than those of an untrained network. With a tenth they 
 on so short a stream this loss contributes little.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import torch
 from torch import Tensor
 
 from sterad.errors import SteradError
-from sterad.methods.base.learner import METHODS, Problem
+from sterad.methods.base.learner import METHODS, Cost, Problem
 from sterad.methods.base.parts import Parts
 from sterad.methods.scr import SCR, SCRConfig
 from sterad.seeds import generator
-from sterad.sphere.sampling import gamma
 from sterad.streams import Batch
+from sterad.torch_private import standard_gamma
 from sterad.validation import BatchSize, Positive, Range
 
 
@@ -64,9 +64,10 @@ class LUMP(SCR):
         self.rng["mixtures"] = generator(problem.seed, "mixtures")
 
     @classmethod
-    def replay_size(cls, config: Any, batch_size: int) -> int:
-        """Return one partner per image of the stream batch."""
-        return min(int(config.memory_batch), batch_size)
+    def cost(cls, config: Any, batch_size: int, memory: int, samples: float) -> Cost:
+        """Return the cost with one partner per image of the stream batch."""
+        partners = min(config.memory_batch, batch_size)
+        return super().cost(replace(config, memory_batch=partners), batch_size, memory, samples)
 
     @classmethod
     def step_cost(cls, config: Any, batch_size: int, replayed: int) -> float:
@@ -75,7 +76,7 @@ class LUMP(SCR):
 
     def retrieve(self, batch: Batch) -> Batch:
         """Return a partner for each image of the stream batch."""
-        return self.memory.sample(self.replay_size(self.config, len(batch)))
+        return self.memory.sample(min(self.config.memory_batch, len(batch)))
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean SimCLR loss: each mixture is its own class."""
@@ -85,7 +86,7 @@ class LUMP(SCR):
     def mix(self, old: Tensor, new: Tensor) -> Tensor:
         """Return λ new + (1 - λ) old; old images are repeated if they are too few."""
         shape = torch.full((2,), self.config.alpha, dtype=torch.float64)
-        a, b = gamma(shape, self.rng["mixtures"]).tolist()
+        a, b = standard_gamma(shape, self.rng["mixtures"]).tolist()
         weight: float = a / (a + b)  # Beta(α, α) from two gamma draws
         partners = torch.arange(len(new)) % len(old)
         return weight * new + (1 - weight) * old[partners]

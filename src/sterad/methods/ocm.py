@@ -30,7 +30,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sterad.encoders import Network
-from sterad.encoders.network import to_sphere
 from sterad.errors import SteradError
 from sterad.losses.mutual_information import alike_loss, paired_loss
 from sterad.methods.base.boundaries import BoundaryConfig
@@ -38,6 +37,7 @@ from sterad.methods.base.learner import FORWARD_COST, METHODS, Problem
 from sterad.methods.base.parts import Parts, ReplayConfig
 from sterad.methods.base.replay import Replay
 from sterad.methods.base.teacher import Teacher
+from sterad.saved_state import check_labels, check_like
 from sterad.seeds import generator, use_generator
 from sterad.streams import Batch
 from sterad.validation import BelowOne, Dimension, NonNegative, Positive, Range
@@ -84,9 +84,9 @@ class OCM(Replay):
         rotated = 2 * FOLD * (batch_size + replayed)
         return rotated + replayed + FORWARD_COST * (FOLD + 1) * replayed
 
-    def make_network(self) -> Network:
+    def make_network(self, outputs: int) -> Network:
         """Add a second linear head, the representation."""
-        network = super().make_network()
+        network = super().make_network(outputs)
         features = network.encoder.features
         with use_generator(self.rng["network"]):
             network.representation = nn.Linear(features, min(self.config.projection, features))
@@ -141,7 +141,7 @@ class OCM(Replay):
         """Return unit features and unit representations of images."""
         self.engine.images += len(x)
         h = network.features(self.engine.to_device(x))
-        return to_sphere(h), to_sphere(network.get_submodule("representation")(h))
+        return F.normalize(h), F.normalize(network.get_submodule("representation")(h))
 
     def slice_of(self, f: Tensor, u: Tensor) -> Tensor:
         """Return a random contiguous slice of the features f, with as many columns as u."""
@@ -163,7 +163,9 @@ class OCM(Replay):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the state that `state_dict` returned."""
         super().load_state_dict(state)
+        check_labels(state["old"], "old")
         self.snapshot, self.old = None, state["old"]
         if state["snapshot"] is not None:
+            check_like(state["snapshot"], self.network.state_dict(), "snapshot")
             self.snapshot = Teacher(self.network, 0.0)
             self.snapshot.network.load_state_dict(state["snapshot"])

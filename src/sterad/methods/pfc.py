@@ -61,14 +61,10 @@ class PFC(ER):
             encoder = PREACTIVATED.get(encoder, encoder)
         return super().default_parts(config, replace(problem, encoder=encoder))
 
-    def head_outputs(self) -> int:
-        """Return the dimensions of the simplex: one fewer than classes, at least two."""
-        return max(2, super().head_outputs() - 1)
-
-    def make_network(self) -> Network:
-        """Add the fixed simplex after the trainable head."""
-        network = super().make_network()
-        vertices = regular_simplex(super().head_outputs(), network.outputs)
+    def make_network(self, outputs: int) -> Network:
+        """Add the fixed simplex after a trainable head of its dimensions: classes - 1, or two."""
+        network = super().make_network(max(2, outputs - 1))
+        vertices = regular_simplex(outputs, network.outputs)
         network.head = nn.Sequential(network.head, frozen_layer(vertices))
         return network
 

@@ -23,6 +23,7 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor
 
+from sterad.encoders import Network
 from sterad.losses.supervised_contrastive import supervised_contrastive_loss
 from sterad.methods.base.learner import METHODS
 from sterad.methods.base.parts import ReplayConfig
@@ -59,15 +60,14 @@ class SCR(Replay):
     includes_raw = True
     head_classifier = None
 
-    def head_outputs(self) -> int:
-        """Return the dimension of the projection."""
-        return self.config.projection
+    def make_network(self, outputs: int) -> Network:
+        """Give the projection its dimension, whatever the number of classes."""
+        return super().make_network(self.config.projection)
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean supervised contrastive loss of both batches together."""
         z, labels = self.representations(Batch.concatenate(retrieved, batch))
-        if self.sample_losses is not None:
-            self.sample_losses.append((self.contrast(z.detach(), labels, "none"), labels))
+        self.record_losses(self.contrast, z, labels)
         return self.contrast(z, labels)
 
     def contrast(

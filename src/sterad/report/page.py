@@ -1,16 +1,15 @@
 """One self-contained HTML page from records: tables, figures, configuration and cost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
 from sterad.optional_imports import require_reproduction
-from sterad.report.figures.accuracy_over_time import accuracy_section
+from sterad.report.figures.along_stream import accuracy_section, loss_section
 from sterad.report.figures.cost import cost_section, time_section
 from sterad.report.figures.forgetting import forgetting_section
 from sterad.report.figures.heat_maps import confusion_section, matrix_section
-from sterad.report.figures.loss_ratio import loss_section
 from sterad.report.figures.sphere import sphere_section
 from sterad.report.figures.stream_and_memory import memory_section, stream_section
 from sterad.report.figures.sweep import sweep_section
@@ -18,33 +17,19 @@ from sterad.report.section import Section, choose_runs, seed_of
 from sterad.report.style import replace_invalid
 from sterad.report.svg import to_inline_svg
 from sterad.report.tables import (
-    MAIN_METRIC,
+    TABLE_METRICS,
     MetricTable,
     build_table,
     format_rank,
     metric_title,
     percent,
 )
-from sterad.results.comparison import RULE, SIGNIFICANCE
 from sterad.results.grouping import Layout, flatten, format_value, lay_out
 from sterad.results.record import METRICS, RunRecord
+from sterad.results.statistics import RULE, SIGNIFICANCE
 
-TABLE_METRICS = (MAIN_METRIC, "average_forgetting", "anytime_accuracy")
 MAX_DETAILED_RUNS = 100
 """Only this many runs show their configuration in the page."""
-Pairs = list[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class PaperFigure:
-    """One figure of the paper, and whether these runs suffice to draw it."""
-
-    name: str
-    key: str
-    """The section that contains it."""
-    is_drawn: bool
-    needs: str
-    """The runs that it needs."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +40,13 @@ class PaperSection:
     rule: str
     rows: tuple[tuple[str, ...], ...]
     """Source, number or claim, verdict, paper, ours, protocol."""
-    figures: tuple[PaperFigure, ...]
+    figures: tuple[tuple[str, str, bool, str], ...]
+    """Name, key of the section that contains it, whether it is drawn, the runs that it needs."""
 
 
 @dataclass(frozen=True)
 class Content:
-    """The content of a report, independent of its format."""
+    """The content of a report, independent of its format; variables of `page.html`."""
 
     records: Sequence[RunRecord]
     layout: Layout
@@ -77,12 +63,12 @@ def compose(
 ) -> Content:
     """Collect tables and sections; `paper` adds the comparison with the paper."""
     layout = lay_out(records)
-    tables = [build_table(layout, metric) for metric in TABLE_METRICS]
+    tables = (build_table(layout, metric) for metric in TABLE_METRICS)
+    shown = tuple(table for table in tables if not table.is_empty)
     sections = build_sections(layout)
-    comparison: PaperSection | None = None
+    comparison = None
     if paper:
         comparison = require_reproduction("report").paper_section(records, sections)
-    shown = tuple(table for table in tables if not table.is_empty)
     return Content(records, layout, shown, sections, left_out, comparison)
 
 
@@ -113,7 +99,14 @@ def render(content: Content) -> str:
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters |= {"percent": percent, "rank": format_rank, "metric_title": metric_title}
+    environment.filters |= {
+        "percent": percent,
+        "rank": format_rank,
+        "metric_title": metric_title,
+        "duration": format_duration,
+        "seed": seed_of,
+        "details": _run_details,
+    }
     folder = files("sterad.report")
     template = environment.from_string(folder.joinpath("page.html").read_text("utf-8"))
     runs = [
@@ -122,19 +115,16 @@ def render(content: Content) -> str:
         for record in records
     ]
     html = template.render(
+        vars(content),
         style=folder.joinpath("page.css").read_text("utf-8"),
         script=folder.joinpath("page.js").read_text("utf-8"),
         subject=_describe_runs(content.layout, len(runs)),
-        layout=content.layout,
-        left_out=content.left_out,
-        tables=content.tables,
         significance=SIGNIFICANCE,
         rule=f"{RULE}.",
         sections=[(section, _draw_figures(section)) for section in content.sections],
-        paper=content.paper,
         table_metrics=TABLE_METRICS,
-        overview=[_overview_row(*run) for run in runs],
-        runs=[_run_details(f"{m}, {s}", record) for m, s, record in runs[:MAX_DETAILED_RUNS]],
+        runs=runs,
+        max_detailed_runs=MAX_DETAILED_RUNS,
     )
     return replace_invalid(html)
 
@@ -156,47 +146,27 @@ def _describe_runs(layout: Layout, runs: int) -> str:
     return f"{runs} {'run' if runs == 1 else 'runs'} of {joined}"
 
 
-def _overview_row(method: str, setting: str, record: RunRecord) -> dict[str, Any]:
-    return {
-        "id": record.id,
-        "method": method,
-        "setting": setting,
-        "seed": seed_of(record),
-        "metrics": [getattr(record, name) for name in TABLE_METRICS],
-        "seconds": record.seconds,
-        "duration": format_duration(record.seconds),
-        "images": record.images_per_batch,
-    }
-
-
-def _run_details(name: str, record: RunRecord) -> dict[str, Any]:
+def _run_details(record: RunRecord) -> list[tuple[str, list[tuple[str, str]]]]:
     metrics = [(metric_title(name), percent(getattr(record, name))) for name in METRICS]
-    return {
-        "id": record.id,
-        "name": f"{name}, seed {seed_of(record)}",
-        "accuracy": record.final_average_accuracy,
-        "duration": format_duration(record.seconds),
-        "blocks": [
-            ("Result (%)", metrics),
-            ("Cost", _cost_pairs(record)),
-            ("Configuration", _setting_pairs(record.config)),
-            ("Execution", _setting_pairs(record.execution)),
-            ("Provenance", _setting_pairs(record.provenance)),
-        ],
-    }
-
-
-def _cost_pairs(record: RunRecord) -> Pairs:
-    return [
+    costs = [
         ("Time", format_duration(record.seconds)),
         ("Images through the network", f"{record.images_per_second:,.0f} per second"),
         ("Peak memory", f"{record.peak_memory_bytes / 2**20:,.0f} MiB"),
         ("Stream", f"{record.stream.samples:,} images in {record.stream.steps:,} steps"),
     ]
-
-
-def _setting_pairs(settings: Mapping[str, Any]) -> Pairs:
-    return [(path, format_value(value)) for path, value in flatten(settings).items()]
+    settings = {
+        "Configuration": record.config,
+        "Execution": record.execution,
+        "Provenance": record.provenance,
+    }
+    return [
+        ("Result (%)", metrics),
+        ("Cost", costs),
+        *(
+            (name, [(path, format_value(value)) for path, value in flatten(values).items()])
+            for name, values in settings.items()
+        ),
+    ]
 
 
 def format_duration(seconds: float) -> str:

@@ -1,7 +1,8 @@
 """Sections of the report: figures of one kind, their text, and limits on their number."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sterad.report.tables import percent
@@ -85,14 +86,21 @@ def choose_runs(layout: Layout) -> tuple[list[Run], tuple[str, ...]]:
     return runs, (f"Of {total} runs, the first seed of each of the {len(runs)} groups is drawn.",)
 
 
-def run_figure(draw: Callable[[], "Figure"], run: Run, caption: str) -> ReportFigure:
-    """Return a figure of a single run."""
-    return ReportFigure(draw, run.name, caption, run.is_first_seed)
+def run_figures(
+    runs: Sequence[Run], draw: Callable[[RunRecord], "Figure"], describe: Callable[[RunRecord], str]
+) -> tuple[ReportFigure, ...]:
+    """Return a figure per run; `describe` returns its caption."""
+    return tuple(
+        ReportFigure(partial(draw, run.record), run.name, describe(run.record), run.is_first_seed)
+        for run in runs
+    )
 
 
-def methods_of(layout: Layout, column: int) -> Methods:
-    """Return all methods with their records in one column; some may have none."""
-    return [(label.text, layout.cell(row, column)) for row, label in enumerate(layout.rows)]
+def methods_by_setting(layout: Layout) -> Iterator[tuple[str, Methods]]:
+    """Yield the name of each setting and all methods with their records; some may have none."""
+    for column, setting in enumerate(layout.columns):
+        methods = [(name.text, layout.cell(row, column)) for row, name in enumerate(layout.rows)]
+        yield setting.text, methods
 
 
 def method_names(runs: Sequence[Run]) -> list[str]:

@@ -4,11 +4,10 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from sterad.errors import SteradError
+from sterad.optional_imports import require_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,19 +26,16 @@ _DASHES = ("-", "--", ":", "-.")
 _INVALID = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
-@dataclass(frozen=True)
-class LineStyle:
-    """Color, marker and dash of one method in all figures."""
-
-    color: str
-    marker: str
-    dash: str
+def line_color(index: int) -> str:
+    """Return the color of the method at `index` in all figures."""
+    return PALETTE[index % len(PALETTE)]
 
 
-def line_style(index: int) -> LineStyle:
-    """Return the style of the method at `index`: colors vary first, then dashes."""
+def line_style(index: int, **changes: Any) -> dict[str, Any]:
+    """Return keywords of `Axes.plot` for the method at `index`: colors vary first, then dashes."""
     lap, place = divmod(index, len(PALETTE))
-    return LineStyle(PALETTE[place], _MARKERS[(place + lap) % 6], _DASHES[lap % len(_DASHES)])
+    marker, dash = _MARKERS[(place + lap) % len(_MARKERS)], _DASHES[lap % len(_DASHES)]
+    return {"color": line_color(index), "linestyle": dash, "marker": marker, **changes}
 
 
 def task_colors(count: int) -> list[str]:
@@ -56,12 +52,7 @@ def task_colors(count: int) -> list[str]:
 @contextmanager
 def use_theme() -> Iterator[None]:
     """Set matplotlib's parameters inside the context and restore them afterwards."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise SteradError(
-            "figures need matplotlib, which is not installed: pip install 'sterad[report]'"
-        ) from error
+    matplotlib = require_extra("matplotlib", "report")
     # The user's matplotlibrc must not change the page: equal records give equal bytes.
     defaults = {k: v for k, v in matplotlib.rcParamsDefault.items() if not k.startswith("backend")}
     with matplotlib.rc_context({**defaults, **_THEME}), warnings.catch_warnings():
@@ -117,7 +108,12 @@ def add_legend(axes: "Axes") -> None:
         return
     columns = max(1, min(6, 66 // (max(map(len, labels)) + 6)))
     rows = -(-len(handles) // columns)
-    add_height(axes, 0.17 * rows + 0.06)
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    box, (width, height) = axes.get_position(), figure.get_size_inches()
+    total = height + (0.17 * rows + 0.06)
+    figure.set_size_inches(width, total)
+    axes.set_position((box.x0, box.y0 * height / total, box.width, box.height * height / total))
     axes.legend(
         handles,
         [shorten(label, 60) for label in labels],
@@ -132,26 +128,13 @@ def add_legend(axes: "Axes") -> None:
     )
 
 
-def add_height(axes: "Axes", extra: float) -> None:
-    """Add `extra` inches above the axes."""
-    figure = axes.figure.get_figure(root=True)
-    if figure is None:
-        return
-    width, height = figure.get_size_inches()
-    box = axes.get_position()
-    total = height + extra
-    figure.set_size_inches(width, total)
-    axes.set_position((box.x0, box.y0 * height / total, box.width, box.height * height / total))
-
-
 def set_stream_axis(axes: "Axes", samples: int) -> None:
     """Make x the number of stream images."""
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-    axes.set_xlim(0, max(samples, 1))
+    axes.set(xlim=(0, max(samples, 1)), xlabel="stream images")
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.set_xlabel("stream images")
 
 
 def set_log_axis(axes: "Axes", values: Sequence[float], ticks_at_values: bool = True) -> None:
@@ -164,19 +147,15 @@ def set_log_axis(axes: "Axes", values: Sequence[float], ticks_at_values: bool = 
         return
     axes.set_xscale("log")
     set_log_ticks(axes.xaxis, low, high)
-    if (
-        ticks_at_values
-        and len(values) <= 8
-        and all(b > 1.25 * a for a, b in pairwise(sorted(values)))
-    ):
+    has_room = len(values) <= 8 and all(b > 1.25 * a for a, b in pairwise(sorted(values)))
+    if ticks_at_values and has_room:
         axes.set_xticks(values, [f"{value:.3g}" for value in values])
 
 
 def set_log_ticks(axis: "Axis", low: float, high: float) -> None:
     """Use plain numbers as tick labels of a logarithmic axis from `low` to `high`."""
-    from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
+    from matplotlib.ticker import LogLocator, NullLocator
 
-    axis.set_minor_formatter(NullFormatter())
     axis.set_minor_locator(NullLocator())
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,)))
     axis.set_major_formatter("{x:,g}")
@@ -208,5 +187,5 @@ def tick_labels(names: Sequence[str], width: int = 56) -> list[str]:
     (['task 1', 'task 2'], ['1', '2', '3'])
     """
     if (max(map(len, names), default=0) + 2) * len(names) <= width:
-        return [" ".join(replace_invalid(name).split()) for name in names]
+        return [shorten(name, width) for name in names]
     return [str(number) for number in range(1, len(names) + 1)]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _NUMBER = re.compile(r"-?\d+\.\d+")
-_REFERENCE = re.compile(r"url\(#([^)]+)\)")
+_REFERENCE = re.compile(r'(?:href="|url\()#([^")]+)')
 _GEOMETRY = ("d", "x", "y", "width", "height", "transform")
 
 
@@ -26,16 +26,24 @@ def to_inline_svg(figure: "Figure", key: str, title: str) -> str:
         figure.savefig(
             written, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
         )
-    root = ET.fromstring(replace_invalid(written.getvalue()))
-    _remove_metadata(root)
-    references = _find_references(root)
+    text = replace_invalid(written.getvalue())
+    root, references = ET.fromstring(text), set(_REFERENCE.findall(text))
+    # A style element would apply to the whole page; the root has the same style as an attribute.
+    for child in list(root):
+        if child.tag.endswith("}metadata") or child.find("{*}style") is not None:
+            root.remove(child)
     for element in root.iter():
         element.tag = _local_name(element.tag)
         element.attrib = {_local_name(name): value for name, value in element.attrib.items()}
-        _prefix_ids(element.attrib, references, key)
-        _simplify_attributes(element.attrib)
+        _simplify_attributes(element.attrib, references, key)
         _hoist_style(element)
-    _set_root_attributes(root, title)
+    width = float(root.attrib["width"].removesuffix("pt"))
+    root.attrib = {
+        "viewBox": root.attrib["viewBox"],
+        "role": "img",
+        "aria-label": replace_invalid(title),
+        "style": f"width: {width * 4 / 3:.0f}px; stroke-linejoin: round; stroke-linecap: butt",
+    }
     return ET.tostring(root, encoding="unicode")
 
 
@@ -43,44 +51,20 @@ def _local_name(name: str) -> str:
     return name.rpartition("}")[2]
 
 
-def _remove_metadata(root: ET.Element) -> None:
-    # A style element would apply to the whole page; the root has the same style as an attribute.
-    for child in list(root):
-        if _local_name(child.tag) == "metadata" or child.find("{*}style") is not None:
-            root.remove(child)
-
-
-def _find_references(root: ET.Element) -> set[str]:
-    found: set[str] = set()
-    for element in root.iter():
-        for name, value in element.attrib.items():
-            if _local_name(name) == "href" and value.startswith("#"):
-                found.add(value[1:])
-            found.update(_REFERENCE.findall(value))
-    return found
-
-
-def _prefix_ids(attributes: dict[str, str], references: set[str], key: str) -> None:
+def _simplify_attributes(attributes: dict[str, str], references: set[str], key: str) -> None:
     identifier = attributes.pop("id", None)
     if identifier in references:
         attributes["id"] = f"{key}-{identifier}"
     for name, value in attributes.items():
-        if name == "href" and value.startswith("#"):
-            attributes[name] = f"#{key}-{value[1:]}"
-        elif "url(#" in value:
-            attributes[name] = _REFERENCE.sub(rf"url(#{key}-\1)", value)
-
-
-def _simplify_attributes(attributes: dict[str, str]) -> None:
-    for name in _GEOMETRY:
-        if name in attributes:
-            value = " ".join(attributes[name].split())
-            attributes[name] = _NUMBER.sub(lambda number: f"{float(number[0]):.5g}", value)
+        if name == "href":
+            value = re.sub("^#", f"#{key}-", value)
+        elif name in _GEOMETRY:
+            value = _NUMBER.sub(lambda number: f"{float(number[0]):.5g}", " ".join(value.split()))
+        elif name == "style":
+            value = re.sub("font-family: [^;]*;? ?", "", value.replace(INK, "currentColor"))
+        attributes[name] = value.replace("url(#", f"url(#{key}-")
     if attributes.get("transform", "").startswith("rotate(-0 "):
         del attributes["transform"]
-    if "style" in attributes:
-        style = attributes["style"].replace(INK, "currentColor")
-        attributes["style"] = re.sub(r"font-family: [^;]*;? ?", "", style)
 
 
 def _hoist_style(element: ET.Element) -> None:
@@ -91,13 +75,3 @@ def _hoist_style(element: ET.Element) -> None:
         element.set("style", style)
         for child in element:
             del child.attrib["style"]
-
-
-def _set_root_attributes(root: ET.Element, title: str) -> None:
-    width = float(root.attrib["width"].removesuffix("pt"))
-    root.attrib = {
-        "viewBox": root.attrib["viewBox"],
-        "role": "img",
-        "aria-label": replace_invalid(title),
-        "style": f"width: {width * 4 / 3:.0f}px; stroke-linejoin: round; stroke-linecap: butt",
-    }

@@ -4,21 +4,18 @@ import csv
 import io
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sterad.report.tables import (
-    MAIN_METRIC,
     MetricTable,
     build_table,
-    format_rank,
     format_summary,
     percent,
 )
-from sterad.results.comparison import SHORT_RULE
-from sterad.results.grouping import Label, Layout, flatten, lay_out
+from sterad.results.grouping import Label, flatten, lay_out
 from sterad.results.record import METRICS, RunRecord
-from sterad.results.statistics import Summary
+from sterad.results.statistics import SHORT_RULE, Summary
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -67,18 +64,13 @@ CsvRow = Mapping[str, Any]
 
 def to_markdown(table: MetricTable) -> str:
     """Return a table in Markdown, one row per method."""
-    lines = [["method", *(_escape_markdown(column.text) for column in table.columns)]]
-    for row, (label, cells) in enumerate(table.rows):
-        texts = [
-            _MARKDOWN_MARKS[table.mark(row, column)].format(format_summary(cell))
-            for column, cell in enumerate(cells)
-        ]
-        lines.append([_escape_markdown(label.text), *texts])
-    if table.ranks:
-        for line, text in zip(lines, ["rank", *map(format_rank, table.ranks)], strict=True):
-            line.append(text)
-    rows = ["| " + " | ".join(line) + " |" for line in lines]
-    rows.insert(1, "|:--|" + "--:|" * (len(lines[0]) - 1))
+    heads = ["method", *(_escape_markdown(column.text) for column in table.columns)]
+    heads += ["rank"] if table.ranks else []
+    lines = table.format_rows(
+        _escape_markdown, lambda cell, mark: _MARKDOWN_MARKS[mark].format(format_summary(cell))
+    )
+    rows = ["| " + " | ".join(line) + " |" for line in (heads, *lines)]
+    rows.insert(1, "|:--|" + "--:|" * (len(heads) - 1))
     return "\n".join(rows) + "\n"
 
 
@@ -86,9 +78,9 @@ def _escape_markdown(text: str) -> str:
     return re.sub(r"([\\|<*`])", r"\\\1", " ".join(text.split()))
 
 
-def terminal_table(records: Iterable[RunRecord], metric: str = MAIN_METRIC) -> "Table":
-    """Return the table of one metric for a rich console."""
-    return to_terminal(build_table(lay_out(records), metric))
+def terminal_table(records: Iterable[RunRecord]) -> "Table":
+    """Return the table of the final average accuracy for a rich console."""
+    return to_terminal(build_table(lay_out(records)))
 
 
 def to_terminal(table: MetricTable) -> "Table":
@@ -105,13 +97,11 @@ def to_terminal(table: MetricTable) -> "Table":
         rich_table.add_column(Text("\n".join(column.parts)), justify="right", no_wrap=True)
     if table.ranks:
         rich_table.add_column("rank", justify="right")
-    for row, (label, cells) in enumerate(table.rows):
-        texts = [
-            Text(format_summary(cell), style=_TERMINAL_MARKS[table.mark(row, column)])
-            for column, cell in enumerate(cells)
-        ]
-        rank = [Text(format_rank(table.ranks[row]))] if table.ranks else []
-        rich_table.add_row(Text(label.text), *texts, *rank)
+    rows = table.format_rows(
+        Text, lambda cell, mark: Text(format_summary(cell), style=_TERMINAL_MARKS[mark])
+    )
+    for row in rows:
+        rich_table.add_row(*row)
     return rich_table
 
 
@@ -128,14 +118,22 @@ def to_latex(table: MetricTable, start: int = 0) -> str:
     """Return the rows of a table from `start` on that fit on a page, with its footnotes."""
     stop = min(start + MAX_LATEX_ROWS, len(table.rows))
     part = "" if len(table.rows) <= MAX_LATEX_ROWS else f", rows {start + 1} to {stop}"
+    heads = ["method", *map(_latex_head, table.columns), *(["rank"] if table.ranks else [])]
+    rows = list(table.format_rows(escape_latex, _latex_cell))[start:stop]
     is_wide = len(table.columns) > MAX_LATEX_COLUMNS
     lines = [
         r"\begin{table}[htbp]",
         r"\centering",
         f"\\caption{{{escape_latex(f'{table.title}{part}: {table.remark}.')}}}",
         f"\\label{{tab:{table.metric.replace('_', '-')}{f'-{start}' if start else ''}}}",
-        *([r"\resizebox{\textwidth}{!}{%"] if is_wide else [r"\small"]),
-        *_latex_tabular(table, range(start, stop)),
+        r"\resizebox{\textwidth}{!}{%" if is_wide else r"\small",
+        f"\\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}",
+        r"\toprule",
+        _latex_row(heads),
+        r"\midrule",
+        *map(_latex_row, rows),
+        r"\bottomrule",
+        r"\end{tabular}",
         *(["}"] if is_wide else []),
         *(
             f"\\par\\smallskip\\parbox{{0.95\\textwidth}}{{\\footnotesize {escape_latex(note)}}}"
@@ -144,18 +142,6 @@ def to_latex(table: MetricTable, start: int = 0) -> str:
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _latex_tabular(table: MetricTable, rows: range) -> list[str]:
-    heads = ["method", *map(_latex_head, table.columns), *(["rank"] if table.ranks else [])]
-    lines = [f"\\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}", r"\toprule", _latex_row(heads)]
-    lines.append(r"\midrule")
-    for row in rows:
-        label, cells = table.rows[row]
-        texts = [_latex_cell(cell, table.mark(row, column)) for column, cell in enumerate(cells)]
-        rank = [escape_latex(format_rank(table.ranks[row]))] if table.ranks else []
-        lines.append(_latex_row([escape_latex(label.text), *texts, *rank]))
-    return [*lines, r"\bottomrule", r"\end{tabular}"]
 
 
 def _latex_row(cells: Sequence[str]) -> str:
@@ -192,65 +178,62 @@ def _latex_letter(character: str) -> str:
 
 def runs_csv(records: Sequence[RunRecord]) -> str:
     """Return one row per run: id, metrics, costs, settings, execution, provenance."""
-    return _to_csv([_run_row(record) for record in records])
+    return to_csv(
+        [
+            {
+                "id": record.id,
+                **{name: getattr(record, name) for name in (*METRICS, *_COSTS)},
+                "samples": record.stream.samples,
+                "steps": record.stream.steps,
+                **flatten(record.config),
+                **flatten(record.execution, "execution."),
+                **flatten(record.provenance, "provenance."),
+            }
+            for record in records
+        ]
+    )
 
 
-def _run_row(record: RunRecord) -> CsvRow:
-    row: dict[str, Any] = {"id": record.id}
-    row |= {name: getattr(record, name) for name in (*METRICS, *_COSTS)}
-    row |= {"samples": record.stream.samples, "steps": record.stream.steps}
-    row |= flatten(record.config)
-    row |= {f"execution.{name}": value for name, value in flatten(record.execution).items()}
-    return row | {f"provenance.{name}": value for name, value in flatten(record.provenance).items()}
-
-
-def cells_csv(layout: Layout, tables: Iterable[MetricTable]) -> str:
+def cells_csv(tables: Iterable[MetricTable]) -> str:
     """Return one row per cell: mean, standard deviation, 95 % interval, mark and test."""
-    return _to_csv([row for table in tables for row in _cell_rows(layout, table)])
+    return to_csv([row for table in tables for row in _cell_rows(table)])
 
 
-def _cell_rows(layout: Layout, table: MetricTable) -> Iterable[CsvRow]:
+def _cell_rows(table: MetricTable) -> Iterator[CsvRow]:
+    # The first test of a method is with the best mean, a second one with the second-best.
+    tests = {(test.row, column): test for column, test in reversed(table.tests())}
     for row, (label, cells) in enumerate(table.rows):
         for column, summary in enumerate(cells):
             if summary is None:
                 continue
-            margin = summary.margin
+            margin, test = summary.margin, tests.get((row, column))
             yield {
                 "metric": table.metric,
                 "method": label.text,
-                "setting": layout.columns[column].text,
+                "setting": table.columns[column].text,
                 "n": summary.n,
                 "mean": summary.mean,
                 "std": summary.std,
                 "low": None if margin is None else summary.mean - margin,
                 "high": None if margin is None else summary.mean + margin,
                 "mark": table.mark(row, column),
-                **_test_values(table, row, column),
+                # The difference is the best mean minus this one.
+                "compared_with": test and table.rows[test.best_row][0].text,
+                "common_seeds": test and test.difference.n,
+                "difference": test and test.difference.mean,
+                "p": test and test.p,
+                "p_corrected": test and test.corrected,
                 "rank": table.ranks[row] if table.ranks else None,
             }
 
 
-def _test_values(table: MetricTable, row: int, column: int) -> CsvRow:
-    """Return the comparison with the best mean; `difference` is best mean minus this one."""
-    tests = [test for test in table.rankings[column].comparisons if test.row == row]
-    test = tests[0] if tests else None
-    return {
-        "compared_with": test and table.rows[test.best_row][0].text,
-        "common_seeds": test and test.difference.n,
-        "difference": test and test.difference.mean,
-        "p": test and test.p,
-        "p_corrected": test and test.corrected,
-    }
-
-
-def _to_csv(rows: Sequence[CsvRow]) -> str:
+def to_csv(rows: Sequence[CsvRow]) -> str:
+    """Return rows as CSV; a row may lack columns of other rows."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _csv_value(value) for name, value in row.items()} for row in rows)
+    for row in rows:
+        lists = {name: " ".join(map(str, v)) for name, v in row.items() if isinstance(v, tuple)}
+        writer.writerow({**row, **lists})
     return text.getvalue()
-
-
-def _csv_value(value: Any) -> Any:
-    return " ".join(map(str, value)) if isinstance(value, tuple) else value

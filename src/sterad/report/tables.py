@@ -1,30 +1,36 @@
 """Tables of mean ± standard deviation over seeds, with marks for significant differences."""
 
-import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from statistics import fmean
+from typing import TypeVar
 
-from sterad.errors import SteradError
-from sterad.results.comparison import RULE, Comparison, Ranking, Seeds, rank_methods
 from sterad.results.grouping import Label, Layout, format_value
-from sterad.results.record import METRICS, RunRecord
-from sterad.results.statistics import Summary, rank_values, summarize
+from sterad.results.record import RunRecord
+from sterad.results.statistics import (
+    RULE,
+    Comparison,
+    Ranking,
+    Seeds,
+    Summary,
+    rank_methods,
+    rank_values,
+    summarize,
+)
 
 MAIN_METRIC = "final_average_accuracy"
 DASH = "–"
-LOWER_IS_BETTER = ("average_forgetting", "average_forgetting_released")
 UPPER_BOUND = "joint"
 """The method that trains on all data offline: it is in the tables but not compared."""
-_REMARKS = {
-    "final_average_accuracy": "after the last image: mean over tasks, or over all test images if "
+TABLE_METRICS = {
+    MAIN_METRIC: "after the last image: mean over tasks, or over all test images if "
     "ends of tasks are not announced",
     "average_forgetting": "best earlier accuracy minus the final one; lower is better",
-    "average_forgetting_released": "as in the paper's released code, never negative",
-    "backward_transfer": "final accuracy minus the one right after learning; higher is better",
     "anytime_accuracy": "mean of the accuracy on all seen classes along the stream",
-    "test_then_train_accuracy": "accuracy on each image before it is learned",
 }
+"""Metrics of the tables of a report, with their meaning."""
 Rows = tuple[tuple[Label, tuple[Summary | None, ...]], ...]
+Text = TypeVar("Text")
 
 
 @dataclass(frozen=True)
@@ -35,17 +41,30 @@ class MetricTable:
     columns: tuple[Label, ...]
     rows: Rows
     """Methods and their cells; None if there are no runs or they do not have the metric."""
-    rankings: tuple[Ranking, ...] = ()
+    rankings: tuple[Ranking, ...]
     """Best and second-best methods of each column."""
-    ranks: tuple[float | None, ...] = ()
+    ranks: tuple[float | None, ...]
     """Mean rank of each row over the columns, among methods with runs in all columns; empty with
     fewer than two columns or two such methods."""
-    precisions: tuple[str, ...] = ()
+    precisions: tuple[str, ...]
     """Precisions of the runs."""
 
     def mark(self, row: int, column: int) -> str:
         """Return "best", "second" or an empty string."""
-        return self.rankings[column].mark(row) if self.rankings else ""
+        ranking = self.rankings[column]
+        return "best" if row in ranking.best else "second" if row in ranking.second else ""
+
+    def format_rows(
+        self, format_text: Callable[[str], Text], format_cell: Callable[[Summary | None, str], Text]
+    ) -> Iterator[list[Text]]:
+        """Yield the name, the cells and, if there are ranks, the mean rank of each method.
+
+        format_cell: receives a cell and its mark.
+        """
+        for row, (label, cells) in enumerate(self.rows):
+            texts = [format_cell(cell, self.mark(row, column)) for column, cell in enumerate(cells)]
+            rank = [format_text(format_rank(self.ranks[row]))] if self.ranks else []
+            yield [format_text(label.text), *texts, *rank]
 
     def tests(self) -> list[tuple[int, Comparison]]:
         """Return every comparison with its column."""
@@ -59,7 +78,7 @@ class MetricTable:
     @property
     def remark(self) -> str:
         """The meaning of the metric."""
-        return _REMARKS.get(self.metric, "")
+        return TABLE_METRICS[self.metric]
 
     @property
     def is_empty(self) -> bool:
@@ -84,7 +103,7 @@ class MetricTable:
     def unmarked_notes(self) -> tuple[str, ...]:
         """Why columns without marks have none."""
         columns: dict[str, list[str]] = {}
-        for column, ranking in zip(self.columns, self.rankings, strict=False):
+        for column, ranking in zip(self.columns, self.rankings, strict=True):
             if ranking.unmarked:
                 columns.setdefault(ranking.unmarked, []).append(column.text)
         return tuple(
@@ -114,16 +133,11 @@ def metric_title(metric: str) -> str:
 
 def build_table(layout: Layout, metric: str = MAIN_METRIC) -> MetricTable:
     """Summarize one metric over the seeds of every cell."""
-    if metric not in METRICS:
-        near = difflib.get_close_matches(metric, METRICS, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise SteradError(f"unknown metric {metric!r}: {hint}known are {', '.join(METRICS)}")
-    columns = range(len(layout.columns))
+    columns, higher_is_better = range(len(layout.columns)), "forgetting" not in metric
     rows = tuple(
         (label, tuple(_summarize(layout.cell(row, column), metric) for column in columns))
         for row, label in enumerate(layout.rows)
     )
-    higher_is_better = metric not in LOWER_IS_BETTER
     rankings = tuple(
         rank_methods(
             [_values_by_seed(layout, row, column, metric) for row in range(len(rows))],
@@ -137,9 +151,14 @@ def build_table(layout: Layout, metric: str = MAIN_METRIC) -> MetricTable:
     return MetricTable(metric, layout.columns, rows, rankings, ranks, tuple(sorted(precisions)))
 
 
-def _values_by_seed(layout: Layout, row: int, column: int, metric: str) -> Seeds | None:
+def _summarize(records: Iterable[RunRecord], metric: str) -> Summary | None:
+    values = [value for record in records if (value := getattr(record, metric)) is not None]
+    return summarize(values) if values else None
+
+
+def _values_by_seed(layout: Layout, row: int, column: int, metric: str) -> Seeds:
     if _is_upper_bound(layout.rows[row]):
-        return None
+        return {}
     records = layout.cell(row, column)
     values = {format_value(r.config.get("seed")): getattr(r, metric) for r in records}
     return {seed: value for seed, value in values.items() if value is not None}
@@ -156,13 +175,7 @@ def _mean_ranks(rows: Rows, higher_is_better: bool) -> tuple[float | None, ...]:
     if len(means) < 2 or len(by_column) < 2:
         return ()
     by_row = dict(zip(means, zip(*by_column, strict=True), strict=True))
-    return tuple(summarize(by_row[row]).mean if row in by_row else None for row in range(len(rows)))
-
-
-def _summarize(records: Iterable[RunRecord], metric: str) -> Summary | None:
-    values = [getattr(record, metric) for record in records]
-    known = [value for value in values if value is not None]
-    return summarize(known) if known else None
+    return tuple(fmean(by_row[row]) if row in by_row else None for row in range(len(rows)))
 
 
 def percent(fraction: float | None) -> str:

@@ -1,88 +1,71 @@
 """Write a report of all runs in a folder: HTML page, Markdown, LaTeX, CSV and figure files."""
 
-import csv
 import io
 import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from sterad.atomic import write_atomically
 from sterad.errors import SteradError
+from sterad.files import write_atomically
 from sterad.report.page import Content, compose, render
 from sterad.report.section import ReportFigure, Section
 from sterad.report.style import replace_invalid, use_theme
-from sterad.report.table_formats import cells_csv, latex_document, runs_csv, to_markdown
+from sterad.report.table_formats import cells_csv, latex_document, runs_csv, to_csv, to_markdown
 from sterad.report.tables import MetricTable
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import describe_left_out, read_records
 
 CELLS_REMARK = "Mean ± sample standard deviation over n seeds, in percent."
-PNG_DPI = 200
 _FIGURE_FORMATS = {
     # Without dates, equal figures are equal files.
     "pdf": {"metadata": {"CreationDate": None, "Producer": None, "Creator": None}},
-    "png": {"dpi": PNG_DPI, "facecolor": "white", "metadata": {"Software": None}},
+    "png": {"dpi": 200, "facecolor": "white", "metadata": {"Software": None}},
 }
-
-
-def _warn_on_stderr(sentence: str) -> None:
-    print(sentence, file=sys.stderr)
 
 
 def write_report(
     out: Path,
-    target: Path | None = None,
-    warn: Callable[[str], object] = _warn_on_stderr,
     figures: bool = False,
     show_table: Callable[[MetricTable], object] | None = None,
     paper: bool = False,
 ) -> Path:
-    """Report all runs under `out` in one HTML page, and return its path.
+    """Report all runs under `out` in one HTML page, `out/report.html`, and return its path.
 
-    The page is `target` or `out/report.html`. Files beside it have the same stem: `.md` and `.tex`
-    with the tables, `-runs.csv` and `-cells.csv`; `figures` adds a folder `-figures` of PDF and PNG
-    files, `paper` a comparison with the paper to the page. `warn` receives a sentence for each
-    record that is left out, `show_table` each table. Equal records give equal bytes.
+    Files beside it have the same stem: `.md` and `.tex` with the tables, `-runs.csv` and
+    `-cells.csv`; `figures` adds a folder `-figures` of PDF and PNG files, `paper` a comparison with
+    the paper to the page. `show_table` receives each table. A record that cannot be read is left
+    out, with a sentence on standard error. Equal records give equal bytes.
     """
-    page = out / "report.html" if target is None else target
-    if page.suffix != ".html" or page.is_dir():
-        raise SteradError(f"cannot write the page to {str(page)!r}: its name must end in .html")
-    content = compose(*_read_finished_runs(out, warn), paper=paper)
-    write_content(content, page)
+    content = compose(*_read_finished_runs(out), paper=paper)
+    page = out / "report.html"
+    write_atomically(page, render(content))
+    texts = {
+        "report.md": markdown_report(content),
+        "report.tex": latex_document(content.tables, _remarks(content)),
+        "report-runs.csv": runs_csv(content.records),
+        "report-cells.csv": cells_csv(content.tables),
+    }
+    for name, text in texts.items():
+        write_atomically(out / name, replace_invalid(text))
     if figures:
-        write_figures(content.sections, page.with_name(f"{page.stem}-figures"))
+        write_figures(content.sections, out / "report-figures")
     if show_table is not None:  # last, as a closed pipe (`| head`) ends the process here
         for table in content.tables:
             show_table(table)
     return page
 
 
-def _read_finished_runs(
-    out: Path, warn: Callable[[str], object]
-) -> tuple[list[RunRecord], list[str]]:
+def _read_finished_runs(out: Path) -> tuple[list[RunRecord], list[str]]:
     records, left_out = read_records(out)
     for sentence in describe_left_out(records, left_out):
-        warn(sentence)
+        print(sentence, file=sys.stderr)
     if not records:
         raise SteradError(
             f"{str(out)!r} has no finished run{' that can be read' if left_out else ''}: "
             f"`sterad train agd-fd --out {out}` creates one"
         )
     return records, left_out
-
-
-def write_content(content: Content, page: Path) -> None:
-    """Write the page and the text files beside it."""
-    write_atomically(page, render(content))
-    texts = {
-        f"{page.stem}.md": markdown_report(content),
-        f"{page.stem}.tex": latex_document(content.tables, _remarks(content)),
-        f"{page.stem}-runs.csv": runs_csv(content.records),
-        f"{page.stem}-cells.csv": cells_csv(content.layout, content.tables),
-    }
-    for name, text in texts.items():
-        write_atomically(page.with_name(name), replace_invalid(text))
 
 
 def _remarks(content: Content) -> list[str]:
@@ -110,16 +93,15 @@ def write_figures(sections: Iterable[Section], folder: Path) -> None:
         raise SteradError(
             f"cannot create the folder {str(folder)!r} for figures: {error.strerror}"
         ) from error
-    rows = [["file", "section", "figure", "caption"]]
+    rows = []
     for section in sections:
         ordered = sorted(section.figures, key=lambda figure: not figure.is_first_seed)
         for number, figure in enumerate(ordered, 1):
             stem = f"{section.key}-{number}-{to_file_name(figure.name)}"
             _write_figure(figure, folder, stem)
-            rows.append([stem, section.title, figure.name, figure.caption])
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    write_atomically(folder / "figures.csv", text.getvalue())
+            row = {"file": stem, "section": section.title, "figure": figure.name}
+            rows.append({**row, "caption": figure.caption})
+    write_atomically(folder / "figures.csv", to_csv(rows))
 
 
 def _write_figure(figure: ReportFigure, folder: Path, stem: str) -> None:

@@ -127,24 +127,19 @@ def lay_out(records: Iterable[RunRecord]) -> Layout:
 def _split_paths(runs: Sequence[Settings]) -> tuple[list[str], list[str]]:
     """Return the paths in the row labels and those in the column labels."""
     paths = [path for path in find_varying(runs) if path != "method.name"]
-    of_method = [path for path in paths if path.startswith("method.")]
-    others = [path for path in paths if path not in of_method]
-    determined = [
+    rows = [path for path in paths if path.startswith("method.")]
+    rows += [
         path
-        for path in others
-        if not path.startswith(("dataset.", "stream."))
+        for path in paths
+        if not path.startswith(("method.", "dataset.", "stream."))
         and _is_determined(path, runs, ("method.name",))
     ]
-    columns = [path for path in others if path not in determined]
-    columns = columns or ["dataset.name", "stream.name"]
-    return ["method.name", *of_method, *determined], sorted(columns, key=_prominence)
+    columns = [path for path in paths if path not in rows] or ["dataset.name", "stream.name"]
+    return ["method.name", *rows], sorted(columns, key=_prominence)
 
 
-def _prominence(path: str) -> int:
-    return next(
-        (rank for rank, start in enumerate(_FIRST_COLUMNS) if path.startswith(start)),
-        len(_FIRST_COLUMNS),
-    )
+def _prominence(path: str) -> tuple[bool, ...]:
+    return tuple(not path.startswith(start) for start in _FIRST_COLUMNS)
 
 
 def _sort_key(record: RunRecord, run: Settings, paths: Sequence[str]) -> tuple[Any, ...]:
@@ -157,10 +152,8 @@ def _sort_key(record: RunRecord, run: Settings, paths: Sequence[str]) -> tuple[A
 
 def _value_key(value: Any) -> tuple[int, float, str]:
     """Return a sort key for values of any type: absent, None, numbers, then texts."""
-    if value is _ABSENT:
-        return (0, 0.0, "")
-    if value is None:
-        return (1, 0.0, "")
+    if value is _ABSENT or value is None:
+        return (int(value is None), 0.0, "")
     if isinstance(value, int | float):
         return (2, float(value), str(value))
     return (3, 0.0, str(value))
@@ -171,9 +164,8 @@ def _seed_key(record: RunRecord) -> tuple[tuple[int, float, str], str]:
 
 
 def _label(run: Settings, paths: Sequence[str]) -> Label:
-    return Label(
-        tuple(format_setting(path, run[path]) for path in paths if path in run) or ("all runs",)
-    )
+    parts = tuple(format_setting(path, run[path]) for path in paths if path in run)
+    return Label(parts or ("all runs",))
 
 
 def format_setting(path: str, value: Any) -> str:
@@ -182,12 +174,8 @@ def format_setting(path: str, value: Any) -> str:
     >>> format_setting("dataset.name", "digits"), format_setting("method.norm_all", True)
     ('digits', 'norm all yes')
     """
-    field = path.rpartition(".")[2]
-    return (
-        format_value(value)
-        if field == "name"
-        else f"{field.replace('_', ' ')} {format_value(value)}"
-    )
+    field, text = path.rpartition(".")[2], format_value(value)
+    return text if field == "name" else f"{field.replace('_', ' ')} {text}"
 
 
 def format_value(value: Any) -> str:
@@ -204,14 +192,13 @@ def format_value(value: Any) -> str:
 
 
 def _common_settings(runs: Sequence[Settings]) -> tuple[str, ...]:
-    if not runs:
-        return ()
+    first = runs[0] if runs else {}
     shared = [
         path
-        for path, value in runs[0].items()
-        if path != "seed"
+        for path, value in first.items()
+        if not path.startswith("method.")
+        and path != "seed"
         and value not in (None, False)
         and all(run.get(path, _ABSENT) == value for run in runs)
     ]
-    others = [path for path in shared if not path.startswith("method.")]
-    return tuple(format_setting(path, runs[0][path]) for path in sorted(others, key=_prominence))
+    return tuple(format_setting(path, first[path]) for path in sorted(shared, key=_prominence))

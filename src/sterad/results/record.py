@@ -2,9 +2,10 @@
 
 import dataclasses
 import json
+import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from sterad.errors import SteradError
@@ -21,6 +22,7 @@ METRICS = (
     "anytime_accuracy",
     "test_then_train_accuracy",
 )
+_REQUIRED_METRICS = ("final_average_accuracy", "anytime_accuracy")
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ class RunRecord:
     sphere: SpherePicture | None = None
     data_digest: str = ""
     """Hash of the images and labels; empty for a live feed."""
-    schema: int = field(default=SCHEMA)
+    schema: int = SCHEMA
 
     @property
     def images_per_batch(self) -> float:
@@ -148,31 +150,50 @@ class RunRecord:
 
     @classmethod
     def from_json(cls, text: str | bytes, source: str = "the record") -> "RunRecord":
-        """Read the text of `record.json`; `source` names it in error messages."""
+        """Read and check the text of `record.json`; `source` names it in error messages."""
         try:
             raw = json.loads(text)
-            schema = raw["schema"]
-        except (ValueError, TypeError, KeyError) as error:
-            raise SteradError(
-                f"{source} is damaged ({error!r}): delete it and run again"
-            ) from error
-        if schema != SCHEMA:
-            raise SteradError(
-                f"{source} has schema {schema!r} and this sterad reads {SCHEMA}: "
-                "use the version that wrote it; the record is not changed"
-            )
-        if unknown := sorted(set(raw) - {field.name for field in dataclasses.fields(cls)}):
-            raise SteradError(
-                f"{source} has unknown fields ({', '.join(unknown)}), so a newer sterad wrote it: "
-                "use that version; the record is not changed"
-            )
-        try:
-            return _from_dict(cls, raw)
-        except (TypeError, KeyError, ValueError, AttributeError) as error:
-            raise SteradError(
-                f"{source} is damaged, a field is missing or superfluous ({error}): "
-                "delete it and run again"
-            ) from error
+            _check_version(raw, source)
+            record = _from_dict(raw)
+            problem = _find_problem(record)
+        except SteradError:
+            raise
+        except KeyError as error:
+            problem = f"the field {error} is missing"
+        except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
+            problem = repr(error)
+        if problem:
+            raise SteradError(f"{source} is damaged ({problem}): delete it and run again")
+        return record
+
+
+def _check_version(raw: dict[str, Any], source: str) -> None:
+    if raw["schema"] != SCHEMA:
+        raise SteradError(
+            f"{source} has schema {raw['schema']!r} and this sterad reads {SCHEMA}: "
+            "use the version that wrote it; the record is not changed"
+        )
+    if unknown := sorted(raw.keys() - {field.name for field in dataclasses.fields(RunRecord)}):
+        raise SteradError(
+            f"{source} has unknown fields ({', '.join(unknown)}), so a newer sterad wrote it: "
+            "use that version; the record is not changed"
+        )
+
+
+def _from_dict(raw: dict[str, Any]) -> RunRecord:
+    sphere = raw["sphere"]
+    if sphere is not None:
+        frames = tuple(_build(SphereFrame, frame) for frame in sphere["frames"])
+        sphere = SpherePicture(_to_tuples(sphere["classes"]), frames)
+    stream = _build(StreamFacts, raw["stream"])
+    moments = tuple(_build(Moment, moment) for moment in raw["moments"])
+    nested = {"stream": stream, "moments": moments, "sphere": sphere}
+    record: RunRecord = _build(RunRecord, raw | nested)
+    return record
+
+
+def _build(cls: Any, raw: dict[str, Any]) -> Any:
+    return cls(**{name: _to_tuples(value) for name, value in raw.items()})
 
 
 def _to_tuples(value: Any) -> Any:
@@ -182,18 +203,39 @@ def _to_tuples(value: Any) -> Any:
     return tuple(map(_to_tuples, value)) if value and isinstance(value[0], list) else tuple(value)
 
 
-def _from_dict(cls: type[RunRecord], raw: dict[str, Any]) -> RunRecord:
-    values = {name: _to_tuples(value) for name, value in raw.items()}
-    values["config"], values["execution"] = raw["config"], raw["execution"]
-    values["provenance"] = raw["provenance"]
-    values["stream"] = StreamFacts(**{k: _to_tuples(v) for k, v in raw["stream"].items()})
-    values["moments"] = tuple(
-        Moment(**{k: _to_tuples(v) for k, v in moment.items()}) for moment in raw["moments"]
-    )
-    if raw["sphere"] is not None:
-        frames = tuple(
-            SphereFrame(**{k: _to_tuples(v) for k, v in frame.items()})
-            for frame in raw["sphere"]["frames"]
-        )
-        values["sphere"] = SpherePicture(_to_tuples(raw["sphere"]["classes"]), frames)
-    return cls(**values)
+def _find_problem(record: RunRecord) -> str | None:
+    """Return the first inconsistency in a record that would break a table or figure."""
+    classes, columns = len(record.stream.class_names), len(record.evaluations)
+    labels = {c for task in record.stream.tasks for c in task}
+    if record.sphere is not None:
+        labels |= {*record.sphere.classes, *(c for f in record.sphere.frames for c in f.labels)}
+    rows = [*record.accuracy_matrix, *(moment.cells for moment in record.moments)]
+    if not record.moments:
+        return "it has no moments"
+    if any(len(row) != columns for row in rows):
+        return f"a row of accuracies does not have {columns} columns, one per evaluation"
+    if any(len(row) != classes for row in record.stream.proportions):
+        return f"a row of stream proportions does not have {classes} columns, one per class"
+    if not labels <= set(range(classes)) or any(len(m.memory) > classes for m in record.moments):
+        return f"it has labels outside its {classes} classes"
+    if record.confusion and {len(record.confusion), *map(len, record.confusion)} != {classes}:
+        return f"its confusion matrix does not have {classes} rows and columns, one per class"
+    return _find_bad_number(record, [cell for row in rows for cell in row])
+
+
+def _find_bad_number(record: RunRecord, cells: list[float | None]) -> str | None:
+    for name in METRICS:
+        value = getattr(record, name)
+        if not _is_finite_or_none(value) or (value is None and name in _REQUIRED_METRICS):
+            return f"{name} is {value!r}"
+    required = [record.seconds, record.images_per_second, record.peak_memory_bytes]
+    required += [moment.accuracy for moment in record.moments]
+    # A sum is finite only if all terms are, and is faster to check than thousands of values.
+    required += [sum(map(sum, record.losses)), sum(map(sum, record.confusion))]
+    if None in required or not all(map(_is_finite_or_none, (*required, *cells))):
+        return "a cost or an accuracy is not a finite number"
+    return None
+
+
+def _is_finite_or_none(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and math.isfinite(value))

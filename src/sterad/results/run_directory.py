@@ -4,7 +4,6 @@ A damaged record is reported and left out.
 """
 
 import json
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,11 +12,9 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from sterad.atomic import remove_leftovers, write_atomically
 from sterad.errors import SteradError
-from sterad.results.record import METRICS, RunRecord
-
-_REQUIRED_METRICS = ("final_average_accuracy", "anytime_accuracy")
+from sterad.files import remove_leftovers, write_atomically
+from sterad.results.record import RunRecord
 
 
 class RunDirectory:
@@ -45,7 +42,10 @@ class RunDirectory:
                 "wait for it to finish, or choose another folder with --out"
             ) from error
         except OSError as error:
-            raise self._write_error(error) from error
+            raise SteradError(
+                f"cannot write to {str(self.path)!r}: {error.strerror}. "
+                "Free space there, or choose a writable folder with --out"
+            ) from error
         try:
             remove_leftovers(self.path)
             yield
@@ -58,17 +58,9 @@ class RunDirectory:
         except OSError:  # Windows lets no other process read a locked file
             return "unknown"
 
-    def _write_error(self, error: OSError) -> SteradError:
-        return SteradError(
-            f"cannot write to {str(self.path)!r}: {error.strerror}. "
-            "Free space there, or choose a writable folder with --out"
-        )
-
     def read_record(self) -> RunRecord | None:
         """Return the record, or None if the run is not finished."""
-        if not self.record.exists():
-            return None
-        return read_record(self.record, str(self.record))
+        return _read_record(self.record, str(self.record)) if self.record.exists() else None
 
     def write_record(self, record: RunRecord) -> None:
         """Write the record, which completes the run."""
@@ -127,7 +119,7 @@ def read_records(out: Path) -> tuple[list[RunRecord], list[str]]:
     for path in sorted([*out.glob("*/record.json"), *out.glob("*/*/record.json")]):
         source, study = path.relative_to(out).as_posix(), path.parent.parent
         try:
-            record = read_record(path, source)
+            record = _read_record(path, source)
         except SteradError as error:
             left_out.append(str(error))
             continue
@@ -147,55 +139,9 @@ def describe_left_out(records: Sequence[RunRecord], left_out: Sequence[str]) -> 
     return [*left_out, count] if left_out else []
 
 
-def read_record(path: Path, source: str) -> RunRecord:
-    """Read and check one record; `source` names it in error messages."""
+def _read_record(path: Path, source: str) -> RunRecord:
     try:
-        record = RunRecord.from_json(path.read_text(encoding="utf-8"), source)
-        problem = _find_problem(record)
-    except SteradError:
-        raise
+        content = path.read_bytes()
     except OSError as error:
         raise SteradError(f"{source} cannot be read ({error.strerror}): check the disk") from error
-    except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
-        problem = f"{type(error).__name__}: {error}"
-    if problem:
-        raise SteradError(f"{source} is damaged ({problem}): delete it and run again")
-    return record
-
-
-def _find_problem(record: RunRecord) -> str | None:
-    """Return the first inconsistency in a record that would break a table or figure."""
-    classes, columns = len(record.stream.class_names), len(record.evaluations)
-    labels = {c for task in record.stream.tasks for c in task}
-    if record.sphere is not None:
-        labels |= {*record.sphere.classes, *(c for f in record.sphere.frames for c in f.labels)}
-    rows = [*record.accuracy_matrix, *(moment.cells for moment in record.moments)]
-    if not record.moments:
-        return "it has no moments"
-    if any(len(row) != columns for row in rows):
-        return f"a row of accuracies does not have {columns} columns, one per evaluation"
-    if any(len(row) != classes for row in record.stream.proportions):
-        return f"a row of stream proportions does not have {classes} columns, one per class"
-    if not labels <= set(range(classes)) or any(len(m.memory) > classes for m in record.moments):
-        return f"it has labels outside its {classes} classes"
-    if record.confusion and {len(record.confusion), *map(len, record.confusion)} != {classes}:
-        return f"its confusion matrix does not have {classes} rows and columns, one per class"
-    return _find_bad_number(record, [cell for row in rows for cell in row])
-
-
-def _find_bad_number(record: RunRecord, cells: list[float | None]) -> str | None:
-    for name in METRICS:
-        value = getattr(record, name)
-        if not _is_finite_or_none(value) or (value is None and name in _REQUIRED_METRICS):
-            return f"{name} is {value!r}"
-    required = [record.seconds, record.images_per_second, record.peak_memory_bytes]
-    required += [moment.accuracy for moment in record.moments]
-    # A sum is finite only if all terms are, and is faster to check than thousands of values.
-    required += [sum(map(sum, record.losses)), sum(map(sum, record.confusion))]
-    if None in required or not all(map(_is_finite_or_none, (*required, *cells))):
-        return "a cost or an accuracy is not a finite number"
-    return None
-
-
-def _is_finite_or_none(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and math.isfinite(value))
+    return RunRecord.from_json(content, source)

@@ -1,16 +1,9 @@
 """Stage 7: laws and directions on the unit sphere, in any dimension."""
 
 from sterad.sphere.angular_gaussian import AngularGaussian, equivalent_temperature
-from sterad.sphere.directions import (
-    LearnedDirections,
-    MeanForm,
-    moving_means,
-    random_orthonormal,
-    regular_simplex,
-    standard_basis,
-)
+from sterad.sphere.directions import moving_means, regular_simplex
+from sterad.sphere.fast_log_kernel import FastLogKernel, fast_log_kernel
 from sterad.sphere.general_angular_gaussian import GeneralAngularGaussian
-from sterad.sphere.kernel import LogKernel, kernel
 from sterad.sphere.law import LAWS, SphericalLaw, log_area
 from sterad.sphere.power_spherical import PowerSpherical
 from sterad.sphere.projected_student_t import ProjectedStudentT
@@ -21,10 +14,8 @@ from sterad.sphere.von_mises_fisher import VonMisesFisher
 __all__ = [
     "LAWS",
     "AngularGaussian",
+    "FastLogKernel",
     "GeneralAngularGaussian",
-    "LearnedDirections",
-    "LogKernel",
-    "MeanForm",
     "PowerSpherical",
     "ProjectedStudentT",
     "SphericalCauchy",
@@ -32,10 +23,8 @@ __all__ = [
     "Uniform",
     "VonMisesFisher",
     "equivalent_temperature",
-    "kernel",
+    "fast_log_kernel",
     "log_area",
     "moving_means",
-    "random_orthonormal",
     "regular_simplex",
-    "standard_basis",
 ]

@@ -33,11 +33,7 @@ class AngularGaussian(SphericalLaw):
 
     @staticmethod
     def concentration_of(variance: float) -> float:
-        """Return κ = 1/σ for X ~ N(μ, σ²I) with a mean of unit length.
-
-        >>> AngularGaussian.concentration_of(4.0)
-        0.5
-        """
+        """Return κ = 1/σ for X ~ N(μ, σ²I) with a mean of unit length."""
         return 1 / math.sqrt(variance)
 
     @property

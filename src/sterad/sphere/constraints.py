@@ -27,33 +27,8 @@ class _UnitSphere(Constraint):
         length: Tensor = torch.linalg.vector_norm(value, dim=-1)
         return (length - 1).abs() <= LENGTH_TOLERANCE.get(value.dtype, HALF_TOLERANCE)
 
-    def __repr__(self) -> str:
-        return "UnitSphere()"
-
-
-class _FiniteNonnegative(Constraint):
-    """Finite numbers of at least zero."""
-
-    def check(self, value: Tensor) -> Tensor:
-        return (value >= 0) & value.isfinite()
-
-    def __repr__(self) -> str:
-        return "FiniteNonnegative()"
-
-
-class _FinitePositive(Constraint):
-    """Finite numbers above zero."""
-
-    def check(self, value: Tensor) -> Tensor:
-        return (value > 0) & value.isfinite()
-
-    def __repr__(self) -> str:
-        return "FinitePositive()"
-
 
 unit_sphere = _UnitSphere()
-finite_positive = _FinitePositive()
-finite_nonnegative = _FiniteNonnegative()
 
 
 def as_float_tensor(name: str, value: ArrayLike, like: Tensor | None = None) -> Tensor:
@@ -121,7 +96,7 @@ def require_points(law: Distribution, value: Tensor) -> None:
 
 def require_concentration(concentration: Tensor) -> None:
     """Raise if a concentration is negative, infinite or NaN."""
-    valid = finite_nonnegative.check(concentration)
+    valid = (concentration >= 0) & concentration.isfinite()
     if not bool(valid.all()):
         value = float(concentration.detach()[~valid].flatten()[0])
         remedy = "reverse the mean direction instead" if value < 0 else "check how it was computed"

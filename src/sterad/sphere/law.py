@@ -1,7 +1,8 @@
-"""A law on the unit sphere that is symmetric about its mean direction."""
+"""The base classes of laws on the unit sphere, with and without symmetry about a direction."""
 
 import math
 from collections.abc import Callable
+from copy import copy
 from typing import Self
 
 import torch
@@ -14,7 +15,6 @@ from sterad.sphere.constraints import (
     ArrayLike,
     as_float_tensor,
     broadcast_shapes,
-    finite_nonnegative,
     require_concentration,
     require_dimension,
     require_points,
@@ -22,6 +22,7 @@ from sterad.sphere.constraints import (
     unit_sphere,
 )
 from sterad.sphere.quadrature import expectation
+from sterad.torch_private import standard_gamma
 
 Shape = torch.Size | list[int] | tuple[int, ...]
 """What torch accepts as the shape of samples."""
@@ -36,7 +37,42 @@ def log_area(dimension: int) -> float:
     return math.log(2) + dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2)
 
 
-class SphericalLaw(Distribution):
+class SphereDistribution(Distribution):
+    """A distribution of points on the unit sphere; subclasses implement `log_prob` and `_draw`."""
+
+    support: constraints.Constraint = unit_sphere
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of a point."""
+        return self.event_shape[0]
+
+    def sample(self, sample_shape: Shape = (), generator: torch.Generator | None = None) -> Tensor:
+        """Draw points: (*sample_shape, *batch, d)."""
+        with torch.no_grad():
+            return self._draw(self._extended_shape(torch.Size(sample_shape)), generator)
+
+    def rsample(self, sample_shape: Shape = (), generator: torch.Generator | None = None) -> Tensor:
+        """Draw points that are differentiable with respect to the parameters."""
+        if not self.has_rsample:
+            raise NotImplementedError(f"{type(self).__name__} has no reparametrized sampler")
+        return self._draw(self._extended_shape(torch.Size(sample_shape)), generator)
+
+    def _draw(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        raise NotImplementedError
+
+    def expand(self, batch_shape: Shape, _instance: Self | None = None) -> Self:
+        """Return the same law with its parameters expanded to `batch_shape`."""
+        new = copy(self)
+        new._batch_shape = torch.Size(batch_shape)
+        for name, constraint in self.arg_constraints.items():
+            value: Tensor = getattr(self, name)
+            event_shape = value.shape[value.dim() - constraint.event_dim :]
+            setattr(new, name, value.expand(new._batch_shape + event_shape))
+        return new
+
+
+class SphericalLaw(SphereDistribution):
     """The base of laws whose density increases with the cosine with the mean direction.
 
     Subclasses implement `log_kernel_at`, which is normalized: the density relative to the uniform
@@ -49,9 +85,8 @@ class SphericalLaw(Distribution):
 
     arg_constraints: dict[str, constraints.Constraint] = {  # noqa: RUF012
         "mean_direction": unit_sphere,
-        "concentration": finite_nonnegative,
+        "concentration": constraints.nonnegative,
     }
-    support: constraints.Constraint = unit_sphere
     mean_direction: Tensor
     concentration: Tensor
 
@@ -85,11 +120,6 @@ class SphericalLaw(Distribution):
     def sample_cosine(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         """Draw cosines with the mean direction: `shape`, float64."""
         raise NotImplementedError(f"{type(self).__name__} cannot be sampled: define sample_cosine")
-
-    @property
-    def dimension(self) -> int:
-        """The number of coordinates of a point."""
-        return self.event_shape[0]
 
     def log_kernel(self, cosine: Tensor) -> Tensor:
         """Return the log-density relative to the uniform law at `cosine`: (..., *batch)."""
@@ -135,17 +165,6 @@ class SphericalLaw(Distribution):
         value = expectation(self._log_kernel, function, kappa, self.dimension)
         return value.to(self.concentration)
 
-    def sample(self, sample_shape: Shape = (), generator: torch.Generator | None = None) -> Tensor:
-        """Draw points: (*sample_shape, *batch, d)."""
-        with torch.no_grad():
-            return self._draw(self._extended_shape(torch.Size(sample_shape)), generator)
-
-    def rsample(self, sample_shape: Shape = (), generator: torch.Generator | None = None) -> Tensor:
-        """Draw points that are differentiable with respect to the parameters."""
-        if not self.has_rsample:
-            raise NotImplementedError(f"{type(self).__name__} has no reparametrized sampler")
-        return self._draw(self._extended_shape(torch.Size(sample_shape)), generator)
-
     def _draw(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         cosine = self.sample_cosine(shape[:-1], generator).unsqueeze(-1)
         pole = to_double(self.mean_direction)
@@ -156,18 +175,15 @@ class SphericalLaw(Distribution):
         sine = ((1 - cosine) * (1 + cosine)).clamp_min(1e-30).sqrt()
         return (cosine * pole + sine * tangent).to(self.mean_direction)
 
-    def expand(self, batch_shape: Shape, _instance: Self | None = None) -> Self:
-        """Return the same law with its parameters expanded to `batch_shape`."""
-        new: Self = self.__new__(type(self)) if _instance is None else _instance
-        shape = torch.Size(batch_shape)
-        for name, constraint in self.arg_constraints.items():
-            value: Tensor = getattr(self, name)
-            setattr(
-                new, name, value.expand(shape + value.shape[value.dim() - constraint.event_dim :])
-            )
-        super(SphericalLaw, new).__init__(shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
+
+def draw_symmetric_beta(like: Tensor, p: int, generator: torch.Generator | None) -> Tensor:
+    """Draw beta variables with both parameters p/2, in the shape and dtype of `like`.
+
+    They are (1 - t)/2 for the cosine t of a uniform point in p + 1 dimensions with a fixed one.
+    """
+    half = torch.full_like(like, p / 2)
+    first, second = standard_gamma(half, generator), standard_gamma(half, generator)
+    return first / (first + second)
 
 
 REQUIRED = ("log_kernel_at", "concentration_of")

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from sterad.devices import to_double
 from sterad.sphere.law import LAWS, SphericalLaw, log_area
-from sterad.sphere.sampling import gamma
+from sterad.torch_private import standard_gamma
 
 
 @LAWS.register("power-spherical")
@@ -35,11 +35,7 @@ class PowerSpherical(SphericalLaw):
 
     @staticmethod
     def concentration_of(variance: float) -> float:
-        """Return κ = 2/σ²: at the mode (1 + t)^κ is a Gaussian of variance 2/κ.
-
-        >>> PowerSpherical.concentration_of(0.5)
-        4.0
-        """
+        """Return κ = 2/σ²: at the mode (1 + t)^κ is a Gaussian of variance 2/κ."""
         return 2 / variance
 
     @property
@@ -59,5 +55,6 @@ class PowerSpherical(SphericalLaw):
         """Draw (1 + t)/2 from a beta distribution, as a ratio of gamma variables."""
         kappa = to_double(self.concentration).expand(shape)
         half = (self.dimension - 1) / 2
-        near, far = gamma(kappa + half, generator), gamma(torch.full_like(kappa, half), generator)
+        near = standard_gamma(kappa + half, generator)
+        far = standard_gamma(torch.full_like(kappa, half), generator)
         return (near - far) / (near + far)

@@ -12,18 +12,14 @@ relative to the peak is δu - n log(1 + 2 (cosh s*/C) sinh²(u/2) + (δ/n) sinh 
 
 import torch
 from torch import Tensor
+from torch.distributions import constraints
 
 from sterad.devices import to_double
 from sterad.errors import SteradError
-from sterad.sphere.constraints import (
-    ArrayLike,
-    as_float_tensor,
-    broadcast_shapes,
-    finite_positive,
-)
+from sterad.sphere.constraints import ArrayLike, as_float_tensor, broadcast_shapes
 from sterad.sphere.law import LAWS, SphericalLaw
 from sterad.sphere.quadrature import peak_nodes
-from sterad.sphere.sampling import gamma
+from sterad.torch_private import standard_gamma
 
 DEFAULT_DF = 3.0
 """Degrees of freedom if none are given: heavy tails, but a finite variance."""
@@ -66,7 +62,7 @@ class ProjectedStudentT(SphericalLaw):
     0.218780176602
     """
 
-    arg_constraints = {**SphericalLaw.arg_constraints, "df": finite_positive}  # noqa: RUF012
+    arg_constraints = {**SphericalLaw.arg_constraints, "df": constraints.positive}  # noqa: RUF012
     has_rsample = True
     df: Tensor
 
@@ -113,25 +109,21 @@ class ProjectedStudentT(SphericalLaw):
 
     @staticmethod
     def concentration_of(variance: float) -> float:
-        """Return κ = 1/σ for X ~ t_df(μ, σ²I) with a mean of unit length.
-
-        >>> ProjectedStudentT.concentration_of(4.0)
-        0.5
-        """
+        """Return κ = 1/σ for X ~ t_df(μ, σ²I) with a mean of unit length."""
         return float(variance**-0.5)
 
     def _draw(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         mean = to_double(self.concentration).unsqueeze(-1) * to_double(self.mean_direction)
         noise = torch.randn(shape, generator=generator, dtype=torch.float64, device=mean.device)
         half = (to_double(self.df) / 2).expand(shape[:-1])
-        shrink = torch.sqrt(gamma(half, generator) / half).unsqueeze(-1)
+        shrink = torch.sqrt(standard_gamma(half, generator) / half).unsqueeze(-1)
         # κμ + noise/shrink has the same direction as shrink·κμ + noise.
         point = torch.nn.functional.normalize(shrink * mean + noise, dim=-1)
         return point.to(self.mean_direction)
 
 
 def _require_degrees(df: Tensor) -> None:
-    valid = finite_positive.check(df)
+    valid = (df > 0) & df.isfinite()
     if not bool(valid.all()):
         raise SteradError(
             f"df is {float(df.detach()[~valid].flatten()[0]):.6g}, but must be finite and above 0: "

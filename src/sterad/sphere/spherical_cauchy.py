@@ -4,8 +4,7 @@ import torch
 from torch import Tensor
 
 from sterad.devices import to_double
-from sterad.sphere.law import LAWS, SphericalLaw
-from sterad.sphere.sampling import symmetric_beta
+from sterad.sphere.law import LAWS, SphericalLaw, draw_symmetric_beta
 
 
 @LAWS.register("spherical-cauchy")
@@ -45,16 +44,12 @@ class SphericalCauchy(SphericalLaw):
 
     @staticmethod
     def concentration_of(variance: float) -> float:
-        """Return κ = 1/σ²: at the mode the density is that of a Gaussian of variance σ².
-
-        >>> SphericalCauchy.concentration_of(0.25)
-        4.0
-        """
+        """Return κ = 1/σ²: at the mode the density is that of a Gaussian of variance σ²."""
         return 1 / variance
 
     def sample_cosine(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         """Scale a uniform point towards the mode in stereographic coordinates."""
         kappa, p = to_double(self.concentration).expand(shape), self.dimension - 1
-        far = symmetric_beta(kappa, p, generator)
+        far = draw_symmetric_beta(kappa, p, generator)
         near = (1 - far) * (1 + 2 * kappa / p)
         return (near - far) / (near + far)

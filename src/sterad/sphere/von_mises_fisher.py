@@ -6,16 +6,13 @@ exponent relative to the peak is p (x/(1+x) - log(1+x) - log cosh u). This needs
 which would overflow or underflow (scipy.special.ive is zero at d = 2048, κ = 100).
 """
 
-from typing import Any, cast
-
 import torch
 from torch import Tensor
 from torch.distributions import register_kl
 
 from sterad.devices import to_double
-from sterad.sphere.law import LAWS, SphericalLaw, log_area
+from sterad.sphere.law import LAWS, SphericalLaw, draw_symmetric_beta, log_area
 from sterad.sphere.quadrature import log_cosh, log_tilted_sum, peak_nodes
-from sterad.sphere.sampling import symmetric_beta
 
 
 def _terms(kappa: Tensor, p: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -65,11 +62,7 @@ class VonMisesFisher(SphericalLaw):
 
     @staticmethod
     def concentration_of(variance: float) -> float:
-        """Return κ = 1/σ²: at the mode the density is that of a Gaussian of variance σ².
-
-        >>> VonMisesFisher.concentration_of(0.25)
-        4.0
-        """
+        """Return κ = 1/σ²: at the mode the density is that of a Gaussian of variance σ²."""
         return 1 / variance
 
     @property
@@ -101,7 +94,7 @@ class VonMisesFisher(SphericalLaw):
         while len(pending):
             k, x = kappa[pending], top[pending]
             b = p / (2 * k + root[pending])
-            beta = symmetric_beta(k, p, generator)
+            beta = draw_symmetric_beta(k, p, generator)
             w = (1 - (1 + b) * beta) / (1 - (1 - b) * beta)
             excess = k * (w - x) + p * (torch.log1p(-x * w) - torch.log1p(-x * x))
             uniform = torch.rand(k.shape, generator=generator, dtype=k.dtype, device=k.device)
@@ -111,12 +104,10 @@ class VonMisesFisher(SphericalLaw):
         return cosine.reshape(shape)
 
 
+@register_kl(VonMisesFisher, VonMisesFisher)  # type: ignore[untyped-decorator]
 def _kl(p: VonMisesFisher, q: VonMisesFisher) -> Tensor:
     kappa_p, kappa_q = to_double(p.concentration), to_double(q.concentration)
     cosine = (to_double(p.mean_direction) * to_double(q.mean_direction)).sum(-1)
     difference = log_cosine_mgf(kappa_q, q.dimension) - log_cosine_mgf(kappa_p, p.dimension)
     value = (kappa_p - kappa_q * cosine) * to_double(p.mean_resultant_length) + difference
     return value.to(p.concentration)
-
-
-cast(Any, register_kl)(VonMisesFisher, VonMisesFisher)(_kl)

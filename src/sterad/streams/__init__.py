@@ -1,10 +1,9 @@
 """Stage 2: streams, which present each image once, in an order drawn from a seed."""
 
+from sterad.streams.arrangement import STREAMS, Arrangement, Description
 from sterad.streams.batch import Batch, Boundary
-from sterad.streams.blurry import Blurry, Linear
-from sterad.streams.description import STREAMS, Arrangement, Description
+from sterad.streams.blurry import Blurry, IBlurry, Linear, SiBlurry
 from sterad.streams.domain import Domain
-from sterad.streams.i_blurry import IBlurry, SiBlurry
 from sterad.streams.live import LiveStream
 from sterad.streams.order_file import ReplayFile, read_order, save_order
 from sterad.streams.stream import Evaluation, Shift, Stream

@@ -16,15 +16,20 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from sterad.data import Dataset
 from sterad.errors import SteradError
 from sterad.seeds import derive, numpy_generator
-from sterad.streams.description import STREAMS, Arrangement, random_ranks
-from sterad.streams.stream import Evaluation, Shift, Stream
+from sterad.streams.arrangement import STREAMS, Arrangement, random_ranks
+from sterad.streams.domain_transforms import (
+    Brightness,
+    Color,
+    DomainTransform,
+    Permutation,
+    Rotation,
+)
+from sterad.streams.stream import Evaluation, IntArray, Shift, Stream
 from sterad.streams.tasks import shuffle_within_tasks
-from sterad.streams.transforms import Brightness, Color, Permutation, Rotation, Transform
 from sterad.validation import Range
 
 Kind = Literal["sessions", "rotation", "permutation", "brightness", "color"]
@@ -49,17 +54,50 @@ class Domain(Arrangement):
 
     def arrange(self, dataset: Dataset, seed: int) -> Stream:
         """Return the stream of `seed` without class imbalance."""
-        default: Kind = "rotation" if dataset.domains is None else "sessions"
-        kind = self.kind or default
-        rng = numpy_generator(seed, "stream")
-        if kind == "sessions":
-            return self._sessions(dataset, seed, rng)
-        count = DEFAULT_DOMAINS if self.domains is None else self.domains
-        transforms = transformations(kind, count, seed)
-        _check_inputs(kind, dataset)
-        return self._transformed(dataset, transforms, rng)
+        kind = self.kind or ("rotation" if dataset.domains is None else "sessions")
+        labels, rng = dataset.train_labels, numpy_generator(seed, "stream")
+        transforms = () if kind == "sessions" else self._transforms(kind, dataset, seed)
+        if transforms and self.whole:
+            order = np.concatenate([rng.permutation(len(labels)) for _ in transforms])
+            counts = np.full(len(transforms), len(labels))
+        else:
+            domain = (
+                assign_domains(labels, len(transforms), rng)
+                if transforms
+                else self._sessions(dataset, seed)
+            )
+            order, counts = shuffle_within_tasks(domain, rng), np.bincount(domain)
+        ends = tuple(np.cumsum(counts).tolist())
+        shifts = tuple(map(Shift, (0, *ends), transforms))
+        classes = tuple(np.unique(labels).tolist())
+        tested = np.arange(len(dataset.test_labels))
+        scored = tuple(
+            Evaluation(f"domain {number}", classes, tested, shift.transform, shift.start + 1)
+            for number, shift in enumerate(shifts, start=1)
+        ) or (Evaluation("all test images", classes, tested),)
+        announced = ends if self.announced else ()
+        tasks = (classes,) * len(ends)
+        return Stream(dataset, "domain", order, self.batch_size, tasks, announced, shifts, scored)
 
-    def _sessions(self, dataset: Dataset, seed: int, rng: np.random.Generator) -> Stream:
+    def _transforms(self, kind: Kind, dataset: Dataset, seed: int) -> tuple[DomainTransform, ...]:
+        """Return the transformation of each domain; raise if the images do not allow it."""
+        shape, images = dataset.input_shape, len(dataset.train_labels)
+        if len(shape) != 3 and kind != "permutation":
+            raise SteradError(
+                f"{kind} needs images and {dataset.name!r} holds vectors: "
+                "choose permutation as kind"
+            )
+        if kind == "color" and shape[0] != 3:
+            raise SteradError(
+                f"color needs three channels and {dataset.name!r} is gray: choose another kind"
+            )
+        count = self.domains or DEFAULT_DOMAINS
+        if images < count:
+            raise SteradError(f"{images} images cannot fill {count} domains: give fewer domains")
+        return transformations(kind, count, seed)
+
+    def _sessions(self, dataset: Dataset, seed: int) -> IntArray:
+        """Return the position of the session of each image in the order of the stream."""
         if dataset.domains is None:
             raise SteradError(
                 f"the dataset {dataset.name!r} has no sessions: choose a transformation as kind"
@@ -70,52 +108,12 @@ class Domain(Arrangement):
                 f"the dataset {dataset.name!r} has {len(numbers)} sessions with separate images: "
                 "do not give domains or whole"
             )
-        place = np.empty(int(numbers.max()) + 1, dtype=np.int64)
-        place[numbers] = np.arange(len(numbers))
-        when = place[dataset.domains]
-        order = shuffle_within_tasks(np.arange(len(when)), when, rng)
-        ends = np.cumsum(np.bincount(when, minlength=len(numbers)))
-        scored = Evaluation("all test images", _classes_of(dataset), _test_indices(dataset))
-        return self._stream(dataset, order, tuple(ends.tolist()), (), (scored,))
-
-    def _transformed(
-        self, dataset: Dataset, transforms: tuple[Transform, ...], rng: np.random.Generator
-    ) -> Stream:
-        images, count = len(dataset.train_labels), len(transforms)
-        if images < count:
-            raise SteradError(f"{images} images cannot fill {count} domains: give fewer domains")
-        if self.whole:
-            order = np.concatenate([rng.permutation(images) for _ in transforms])
-            ends = np.arange(1, count + 1) * images
-        else:
-            when = assign_domains(dataset.train_labels, count, rng)
-            order = shuffle_within_tasks(np.arange(images), when, rng)
-            ends = np.cumsum(np.bincount(when, minlength=count))
-        starts = [0, *ends[:-1].tolist()]
-        shifts = tuple(Shift(start, one) for start, one in zip(starts, transforms, strict=True))
-        classes, indices = _classes_of(dataset), _test_indices(dataset)
-        scored = tuple(
-            Evaluation(f"domain {number}", classes, indices, one.transform, one.start + 1)
-            for number, one in enumerate(shifts, start=1)
-        )
-        return self._stream(dataset, order, tuple(ends.tolist()), shifts, scored)
-
-    def _stream(
-        self,
-        dataset: Dataset,
-        order: npt.NDArray[np.int64],
-        ends: tuple[int, ...],
-        shifts: tuple[Shift, ...],
-        scored: tuple[Evaluation, ...],
-    ) -> Stream:
-        tasks = (_classes_of(dataset),) * len(ends)
-        announced = ends if self.announced else ()
-        return Stream(dataset, "domain", order, self.batch_size, tasks, announced, shifts, scored)
+        position = np.empty(int(numbers.max()) + 1, dtype=np.int64)
+        position[numbers] = np.arange(len(numbers))
+        return position[dataset.domains]
 
 
-def session_order(
-    sessions: npt.NDArray[np.int64], classes: int, seed: int
-) -> npt.NDArray[np.int64]:
+def session_order(sessions: IntArray, classes: int, seed: int) -> IntArray:
     """Return the sessions shuffled by numpy's legacy generator after the label order.
 
     >>> session_order(np.array([1, 2, 4, 5, 6, 8, 9, 11]), classes=50, seed=0)
@@ -128,7 +126,7 @@ def session_order(
     return order
 
 
-def transformations(kind: Kind, count: int, seed: int) -> tuple[Transform, ...]:
+def transformations(kind: Kind, count: int, seed: int) -> tuple[DomainTransform, ...]:
     """Return `count` transformations, of which the first is the identity.
 
     Rotations divide half a turn into equal steps, and colors a whole turn; brightness falls to a
@@ -137,8 +135,6 @@ def transformations(kind: Kind, count: int, seed: int) -> tuple[Transform, ...]:
     >>> transformations("brightness", 3, seed=0)
     (Brightness(factor=1.0), Brightness(factor=0.5), Brightness(factor=0.25))
     """
-    if count < 1:
-        raise SteradError(f"domains is {count}: give at least 1")
     if kind == "rotation":
         return tuple(Rotation(180 * at / count) for at in range(count))
     if kind == "color":
@@ -149,31 +145,9 @@ def transformations(kind: Kind, count: int, seed: int) -> tuple[Transform, ...]:
     return (Permutation(0), *map(Permutation, keys))
 
 
-def assign_domains(
-    labels: npt.NDArray[np.int64], count: int, rng: np.random.Generator
-) -> npt.NDArray[np.int64]:
+def assign_domains(labels: IntArray, count: int, rng: np.random.Generator) -> IntArray:
     """Return a domain for each image, with each class spread as evenly as possible."""
     by_class = np.lexsort((random_ranks(labels, rng), labels))
     domain = np.empty(len(labels), dtype=np.int64)
     domain[by_class] = np.arange(len(labels)) % count
     return domain
-
-
-def _check_inputs(kind: Kind, dataset: Dataset) -> None:
-    shape = dataset.input_shape
-    if len(shape) != 3 and kind != "permutation":
-        raise SteradError(
-            f"{kind} needs images and {dataset.name!r} holds vectors: choose permutation as kind"
-        )
-    if kind == "color" and shape[0] != 3:
-        raise SteradError(
-            f"color needs three channels and {dataset.name!r} is gray: choose another kind"
-        )
-
-
-def _classes_of(dataset: Dataset) -> tuple[int, ...]:
-    return tuple(np.unique(dataset.train_labels).tolist())
-
-
-def _test_indices(dataset: Dataset) -> npt.NDArray[np.int64]:
-    return np.arange(len(dataset.test_labels))

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -12,8 +11,8 @@ from sterad.data import Dataset
 from sterad.data.arrays import as_inputs
 from sterad.errors import SteradError
 from sterad.labels import LabelIndex
+from sterad.streams.arrangement import STREAMS
 from sterad.streams.batch import Batch, to_unit
-from sterad.streams.description import STREAMS
 from sterad.streams.stream import Stream
 from sterad.validation import Count
 
@@ -25,44 +24,24 @@ class LiveStream:
 
     >>> import numpy as np
     >>> feed = LiveStream([(np.zeros((2, 8, 8)), ["cat", "dog"]), (np.ones((1, 8, 8)), ["cat"])])
-    >>> [batch.y.tolist() for batch in feed], feed.samples, feed.labels.known
-    ([[0, 1], [0]], 3, ['cat', 'dog'])
+    >>> [batch.y.tolist() for batch in feed], feed.labels.known
+    ([[0, 1], [0]], ['cat', 'dog'])
     """
 
-    def __init__(self, source: Iterable[tuple[Any, Any]], name: str = "live") -> None:
+    def __init__(self, source: Iterable[tuple[Any, Any]]) -> None:
         """Wrap a feed without reading from it."""
-        self.name = name
         self.labels = LabelIndex()
-        self.input_shape: tuple[int, ...] | None = None
-        """Shape of one input; None before the first batch."""
         self.steps = 0
         """Number of batches so far."""
-        self.samples = 0
-        """Number of images so far."""
         self._feed = iter(source)
+        self._input_shape: tuple[int, ...] | None = None
 
     def __iter__(self) -> Iterator[Batch]:
         return self
 
     def __next__(self) -> Batch:
         """Wait for the next pair of the feed and return it as a batch."""
-        inputs, indices = self._checked(next(self._feed))
-        self.input_shape = tuple(inputs.shape[1:])
-        self.steps += 1
-        self.samples += len(inputs)
-        return Batch(to_unit(torch.from_numpy(inputs)), indices)
-
-    def batch(self, index: int) -> Batch:
-        """Return batch `index`, counted from 0, which must be the next one."""
-        if index != self.steps:
-            raise SteradError(
-                f"batch {index} of the stream {self.name!r} is not the next one: a live stream "
-                f"cannot seek; give {self.steps}, or save the images and make a Dataset of them"
-            )
-        return next(self)
-
-    def _checked(self, pair: Any) -> tuple[npt.NDArray[Any], Tensor]:
-        where = f"batch {self.steps} of the stream {self.name!r}"
+        pair, where = next(self._feed), f"batch {self.steps} of the stream 'live'"
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise SteradError(f"{where} is a {type(pair).__name__}: give pairs (images, labels)")
         inputs = as_inputs(pair[0], f"images of {where}")
@@ -73,12 +52,15 @@ class LiveStream:
                 f"{where} has {len(inputs)} images and {count} labels: give one label for each "
                 "image, and at least one image"
             )
-        if self.input_shape not in (None, inputs.shape[1:]):
+        if self._input_shape not in (None, inputs.shape[1:]):
             raise SteradError(
                 f"{where} has inputs of shape {inputs.shape[1:]} and earlier batches had "
-                f"{self.input_shape}: give all inputs the same shape"
+                f"{self._input_shape}: give all inputs the same shape"
             )
-        return inputs, torch.from_numpy(self.labels.encode(labels))
+        self._input_shape = inputs.shape[1:]
+        self.steps += 1
+        indices = self.labels.encode(labels)
+        return Batch(to_unit(torch.from_numpy(inputs)), torch.from_numpy(indices))
 
 
 @STREAMS.register("live")

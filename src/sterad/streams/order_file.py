@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from sterad.atomic import write_atomically
 from sterad.data import Dataset
 from sterad.errors import SteradError
-from sterad.streams.description import STREAMS
+from sterad.files import write_atomically
+from sterad.streams.arrangement import STREAMS
+from sterad.streams.domain_transforms import TRANSFORMS, DomainTransform, from_dict
 from sterad.streams.stream import Evaluation, Shift, Stream, digest_of
-from sterad.streams.transforms import TRANSFORMS, Transform, from_dict, to_dict
 
 FORMAT_VERSION = 1
 
@@ -37,7 +37,10 @@ class ReplayFile:
 
     def with_hash(self) -> "ReplayFile":
         """Return the description with the hash of the file, which identifies the stream."""
-        return self if self.hash else dataclasses.replace(self, hash=order_hash(self.file))
+        if self.hash:
+            return self
+        with _reading(self.file):
+            return dataclasses.replace(self, hash=str(_read_columns(self.file)["hash"]))
 
     def open(self, dataset: Dataset, seed: int) -> Stream:
         """Return the saved stream; the seed has no effect."""
@@ -57,49 +60,7 @@ def save_order(stream: Stream, path: str | Path) -> Path:
     split, `hash` the digest of the stream.
     """
     evaluations = stream.evaluations()
-    columns: dict[str, Any] = {
-        "format": FORMAT_VERSION,
-        "hash": stream.digest,
-        "dataset": stream.dataset.name,
-        "dataset_labels": labels_checksum(stream.dataset),
-        "name": stream.name,
-        "order": stream.order,
-        "batch_size": stream.batch_size,
-        "ends": np.array(stream.ends, dtype=np.int64),
-        "scored": np.concatenate([one.indices for one in evaluations]),
-        "plan": json.dumps(_plan(stream, evaluations)),
-    }
-    file = Path(path)
-    write_atomically(file, lambda opened: np.savez_compressed(opened, **columns))
-    return file
-
-
-def read_order(path: str | Path, dataset: Dataset) -> Stream:
-    """Return the saved stream over `dataset`, which must have the same labels as when saved."""
-    with _reading(path):
-        columns = _columns(path)
-        _check_dataset(path, columns, dataset)
-        stream = _stream(columns, dataset)
-    if stream.digest != str(columns["hash"]):
-        raise _damaged(
-            path, f"its hash is {str(columns['hash'])[:12]}, its content {stream.digest[:12]}"
-        )
-    return stream
-
-
-def order_hash(path: str | Path) -> str:
-    """Return the hash stored in an order file, without checking it against a dataset."""
-    with _reading(path):
-        return str(_columns(path)["hash"])
-
-
-def labels_checksum(dataset: Dataset) -> str:
-    """Return a hash of the labels of both splits, to check that positions mean the same images."""
-    return digest_of(dataset.train_labels, dataset.test_labels)
-
-
-def _plan(stream: Stream, evaluations: tuple[Evaluation, ...]) -> dict[str, Any]:
-    return {
+    plan = {
         "settings": stream.settings,
         "tasks": stream.tasks,
         "shifts": [
@@ -116,15 +77,51 @@ def _plan(stream: Stream, evaluations: tuple[Evaluation, ...]) -> dict[str, Any]
             for one in evaluations
         ],
     }
+    columns: dict[str, Any] = {
+        "format": FORMAT_VERSION,
+        "hash": stream.digest,
+        "dataset": stream.dataset.name,
+        "dataset_labels": _labels_digest(stream.dataset),
+        "name": stream.name,
+        "order": stream.order,
+        "batch_size": stream.batch_size,
+        "ends": np.array(stream.ends, dtype=np.int64),
+        "scored": np.concatenate([one.indices for one in evaluations]),
+        "plan": json.dumps(plan),
+    }
+    file = Path(path)
+    write_atomically(file, lambda opened: np.savez_compressed(opened, **columns))
+    return file
 
 
-def _transform_dict(transform: object) -> dict[str, Any]:
-    if not isinstance(transform, Transform) or type(transform) not in TRANSFORMS.values():
+def read_order(path: str | Path, dataset: Dataset) -> Stream:
+    """Return the saved stream over `dataset`, which must have the same labels as when saved."""
+    with _reading(path):
+        columns = _read_columns(path)
+        if str(columns["dataset_labels"]) != _labels_digest(dataset):
+            raise SteradError(
+                f"the order file {str(path)!r} is for the dataset {str(columns['dataset'])!r} and "
+                f"{dataset.name!r} has other labels: load the dataset with the options of the "
+                "saved one"
+            )
+        stream, saved = _make_stream(columns, dataset), str(columns["hash"])
+    if stream.digest != saved:
+        raise _damaged(path, f"its hash is {saved[:12]}, its content {stream.digest[:12]}")
+    return stream
+
+
+def _labels_digest(dataset: Dataset) -> str:
+    """Return a hash of the labels of both splits, to check that positions mean the same images."""
+    return digest_of(dataset.train_labels, dataset.test_labels)
+
+
+def _transform_dict(transform: DomainTransform) -> dict[str, Any]:
+    if type(transform) not in TRANSFORMS.values():
         raise SteradError(
             f"the transformation {transform!r} cannot be saved in an order file: "
             f"use {', '.join(TRANSFORMS)}"
         )
-    return to_dict(transform)
+    return transform.to_dict()
 
 
 @contextmanager
@@ -145,7 +142,7 @@ def _reading(path: str | Path) -> Iterator[None]:
         raise _damaged(path, repr(error)) from error
 
 
-def _columns(path: str | Path) -> dict[str, Any]:
+def _read_columns(path: str | Path) -> dict[str, Any]:
     # numpy.load(path) leaves a file open if it cannot read it, so the file is opened here.
     with open(path, "rb") as file:
         if not zipfile.is_zipfile(file):  # numpy would report a pickle
@@ -161,15 +158,7 @@ def _columns(path: str | Path) -> dict[str, Any]:
     return columns
 
 
-def _check_dataset(path: str | Path, columns: dict[str, Any], dataset: Dataset) -> None:
-    if str(columns["dataset_labels"]) != labels_checksum(dataset):
-        raise SteradError(
-            f"the order file {str(path)!r} is for the dataset {str(columns['dataset'])!r} and "
-            f"{dataset.name!r} has other labels: load the dataset with the options of the saved one"
-        )
-
-
-def _stream(columns: dict[str, Any], dataset: Dataset) -> Stream:
+def _make_stream(columns: dict[str, Any], dataset: Dataset) -> Stream:
     plan = json.loads(str(columns["plan"]))
     counts = [one["images"] for one in plan["evaluations"]]
     indices = np.split(columns["scored"].astype(np.int64), np.cumsum(counts)[:-1])
@@ -191,7 +180,7 @@ def _stream(columns: dict[str, Any], dataset: Dataset) -> Stream:
             )
             for one, chosen in zip(plan["evaluations"], indices, strict=True)
         ),
-        settings=str(plan.get("settings", "")),
+        settings=str(plan["settings"]),
     )
 
 

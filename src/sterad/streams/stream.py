@@ -3,8 +3,6 @@
 import dataclasses
 import hashlib
 import json
-from bisect import bisect_left
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -18,7 +16,9 @@ from torch import Tensor
 from sterad.data import Dataset
 from sterad.errors import SteradError
 from sterad.streams.batch import Batch, Boundary, to_unit
-from sterad.streams.transforms import Transform, to_dict
+from sterad.streams.domain_transforms import DomainTransform
+
+IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +27,10 @@ class Evaluation:
 
     name: str
     classes: tuple[int, ...]
-    indices: npt.NDArray[np.int64]
+    indices: IntArray
     """Positions in the test split."""
-    transform: Callable[[Tensor], Tensor] | None = None
-    """Transformation of the test images before prediction, (n, c, h, w) to the same shape."""
+    transform: DomainTransform | None = None
+    """Transformation of the test images before prediction."""
     since: int = 0
     """Number of images of the stream after which the evaluation counts."""
 
@@ -41,7 +41,7 @@ class Shift:
 
     start: int
     """Position in the stream of the first transformed image."""
-    transform: Transform
+    transform: DomainTransform
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Stream:
 
     dataset: Dataset
     name: str
-    order: npt.NDArray[np.int64]
+    order: IntArray
     """Positions in the train split, in the order of the stream."""
     batch_size: int
     tasks: tuple[tuple[int, ...], ...]
@@ -89,11 +89,6 @@ class Stream:
             )
 
     @property
-    def classes(self) -> int:
-        """Number of classes of the dataset."""
-        return self.dataset.classes
-
-    @property
     def samples(self) -> int:
         """Number of images in the stream."""
         return len(self.order)
@@ -129,53 +124,35 @@ class Stream:
             raise SteradError(f"step {step} is not in the stream: give 0 to {len(self)}")
         return self._edges[step]
 
-    def events(self, start: int = 0) -> Iterator[tuple[int, Batch | Boundary]]:
-        """Yield (step, event), where step is the number of batches up to and including the event.
-
-        `start` is the number of batches already consumed: the first event is batch `start`, and
-        a boundary right after batch `start - 1` is not repeated.
-        """
-        self.samples_after(start)  # raises if start is beyond the stream
-        for done in range(start + 1, len(self) + 1):
-            yield done, self.batch(done - 1)
-            if (boundary := self.boundary(done)) is not None:
-                yield done, boundary
-
     @cached_property
     def boundary_steps(self) -> tuple[int, ...]:
         """Steps at which a task end is announced, ascending."""
-        step_of = {edge: step for step, edge in enumerate(self._edges)}
-        return tuple(step_of[end] for end in self.ends)
+        return tuple(np.searchsorted(self._edges, self.ends).tolist())
 
     def boundary(self, step: int) -> Boundary | None:
         """Return the boundary after `step` batches, or None."""
-        task = bisect_left(self.boundary_steps, step)
-        if self.boundary_steps[task : task + 1] != (step,):
+        if step not in self.boundary_steps:
             return None
-        return Boundary(task=task, step=step)
+        return Boundary(task=self.boundary_steps.index(step), step=step)
 
     def evaluations(self) -> tuple[Evaluation, ...]:
         """Return the evaluations: by default one per task, the test images of its classes."""
+        labels = self.dataset.test_labels
         return self.scored or tuple(
-            Evaluation(
-                name=f"task {number}",
-                classes=task,
-                indices=np.flatnonzero(np.isin(self.dataset.test_labels, task)),
-            )
+            Evaluation(f"task {number}", task, np.flatnonzero(np.isin(labels, task)))
             for number, task in enumerate(self.tasks, start=1)
         )
 
-    def proportions(self, bins: int = 100) -> npt.NDArray[np.int64]:
+    def proportions(self, bins: int) -> IntArray:
         """Return the images of each class in each of `bins` equal intervals: (bins, classes)."""
-        interval = np.arange(self.samples) * bins // self.samples
-        cells = interval * self.classes + self.dataset.train_labels[self.order]
-        counts = np.bincount(cells, minlength=bins * self.classes)
-        return counts.reshape(bins, self.classes).astype(np.int64)
+        interval, classes = np.arange(self.samples) * bins // self.samples, self.dataset.classes
+        cells = interval * classes + self.dataset.train_labels[self.order]
+        return np.bincount(cells, minlength=bins * classes).reshape(bins, classes)
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of what a learner receives: order, labels, batch size, ends and shifts."""
-        shifts = [{"start": one.start, **to_dict(one.transform)} for one in self.shifts]
+        shifts = [{"start": one.start, **one.transform.to_dict()} for one in self.shifts]
         return digest_of(
             "sterad stream 1",
             self.order,
@@ -228,7 +205,7 @@ class Stream:
         return edges
 
     @cached_property
-    def _arrays(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    def _arrays(self) -> tuple[npt.NDArray[Any], IntArray]:
         """Images and labels as base arrays: indexing a numpy.memmap is 1.5 times as slow."""
         return np.asarray(self.dataset.train_images), np.asarray(self.dataset.train_labels)
 

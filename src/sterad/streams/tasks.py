@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 
 from sterad.data import Dataset
 from sterad.errors import SteradError
 from sterad.seeds import numpy_generator
-from sterad.streams.description import STREAMS, Arrangement
-from sterad.streams.stream import Stream
-from sterad.validation import Count, Range, Scale
+from sterad.streams.arrangement import STREAMS, Arrangement
+from sterad.streams.stream import IntArray, Stream
+from sterad.validation import Count, Range, Scale, field_names
 
 Tasks = tuple[tuple[int, ...], ...]
 """The classes of each task, in the order of the stream."""
@@ -102,8 +101,7 @@ class LongTail(TaskSplit):
         base_class = STREAMS[self.base]
         if issubclass(base_class, LongTail):
             raise SteradError(f"base {self.base!r} is a long tail itself: name another stream")
-        base_fields = {field.name for field in dataclasses.fields(base_class)} - {"imbalance"}
-        shared = {field.name for field in dataclasses.fields(self)} & base_fields
+        shared = set(field_names(base_class)) & set(field_names(LongTail)) - {"imbalance"}
         base = base_class(**{name: getattr(self, name) for name in shared})
         return dataclasses.replace(base.open(dataset, seed), name=f"long-tail {self.base}")
 
@@ -151,8 +149,8 @@ def split_order(order: Sequence[int], tasks: int) -> Tasks:
 
 
 def task_order(
-    labels: npt.NDArray[np.int64], tasks: Tasks, rng: np.random.Generator
-) -> tuple[npt.NDArray[np.int64], tuple[int, ...]]:
+    labels: IntArray, tasks: Tasks, rng: np.random.Generator
+) -> tuple[IntArray, tuple[int, ...]]:
     """Return all indices in the order of their tasks, shuffled within each, and the task ends."""
     home = home_tasks(tasks, sum(map(len, tasks)))[labels]
     order = np.argsort(home, kind="stable")
@@ -162,7 +160,7 @@ def task_order(
     return order, tuple(ends.tolist())
 
 
-def home_tasks(tasks: Tasks, classes: int) -> npt.NDArray[np.int64]:
+def home_tasks(tasks: Tasks, classes: int) -> IntArray:
     """Return the task of each class, (classes,); -1 for a class without a task.
 
     >>> home_tasks(((2, 0), (3,)), 4)
@@ -174,9 +172,7 @@ def home_tasks(tasks: Tasks, classes: int) -> npt.NDArray[np.int64]:
     return home
 
 
-def shuffle_within_tasks(
-    indices: npt.NDArray[np.int64], task: npt.NDArray[np.int64], rng: np.random.Generator
-) -> npt.NDArray[np.int64]:
-    """Return `indices` sorted by their `task`, in random order within a task."""
-    shuffled = rng.permutation(len(indices))
-    return indices[shuffled[np.argsort(task[shuffled], kind="stable")]]
+def shuffle_within_tasks(task: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return the indices of the images sorted by their `task`, in random order within a task."""
+    shuffled = rng.permutation(len(task))
+    return shuffled[np.argsort(task[shuffled], kind="stable")]

@@ -6,7 +6,7 @@ its tensors with those of the CPU raises, as on a GPU: scalars, and indices of a
 operation, may come from the CPU.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -21,9 +21,45 @@ DEVICE = torch.device("meta", 1)
 INDEXING = ("index", "index_put", "index_put_", "_unsafe_index")
 
 
+def _dispatch(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """Run an operation on the CPU if it has to do with the device, and wrap its results."""
+    kwargs = dict(kwargs or {})
+    moves = kwargs.get("device") is not None
+    target = torch.device(kwargs["device"]) if moves else DEVICE
+    inside = any(isinstance(leaf, DeviceTensor) for leaf in tree_leaves((args, kwargs)))
+    if not inside and not (moves and target == DEVICE):
+        return func(*args, **kwargs)
+    name = func.overloadpacket.__name__
+    copies = moves or name in ("copy_", "_local_scalar_dense")
+    if not copies:
+        _refuse_mixed(name, (args[:1] if name in INDEXING else args, kwargs))
+    inner_args, inner_kwargs = tree_map_only(
+        DeviceTensor, lambda tensor: tensor.data_on_cpu, (args, kwargs)
+    )
+    if moves:
+        inner_kwargs["device"] = torch.device("cpu")
+    out = func(*inner_args, **inner_kwargs)
+    if target != DEVICE:
+        return out
+    if name == "copy_" and not isinstance(args[0], DeviceTensor):
+        return args[0]
+    wrapped = tree_map_only(Tensor, DeviceTensor, out)
+    return wrapped if moves else return_and_correct_aliasing(func, args, kwargs, wrapped)
+
+
+def _refuse_mixed(name: str, arguments: Any) -> None:
+    for leaf in tree_leaves(arguments):
+        if isinstance(leaf, Tensor) and not isinstance(leaf, DeviceTensor) and leaf.ndim > 0:
+            raise RuntimeError(
+                f"{name} mixes tensors of the simulated device with a tensor of shape "
+                f"{tuple(leaf.shape)} on the CPU"
+            )
+
+
 class DeviceTensor(Tensor):
     """A tensor that reports the simulated device and keeps its numbers in a CPU tensor."""
 
+    __torch_dispatch__ = classmethod(_dispatch)  # type: ignore[assignment]
     data_on_cpu: Tensor
 
     @staticmethod
@@ -36,64 +72,15 @@ class DeviceTensor(Tensor):
             storage_offset=data.storage_offset(),
             dtype=data.dtype,
             device=DEVICE,
-            requires_grad=False,
         )
         made.data_on_cpu = data
         return made
-
-    def __init__(self, data: Tensor) -> None:
-        """Everything is done by __new__."""
-
-    @classmethod
-    def __torch_dispatch__(  # type: ignore[override]
-        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        return _run(func, args, kwargs or {})
 
 
 class _Mode(TorchDispatchMode):
     """Also catches what creates or copies tensors without an argument on the device."""
 
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        return _run(func, args, kwargs or {})
-
-
-def _run(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-    inside = any(isinstance(tensor, DeviceTensor) for tensor in tensors)
-    moves = kwargs.get("device") is not None
-    target = torch.device(kwargs["device"]) if moves else DEVICE
-    if not inside and not (moves and target == DEVICE):
-        return func(*args, **kwargs)
-    name = func.overloadpacket.__name__
-    copies = moves or name in ("copy_", "_local_scalar_dense")
-    if not copies:
-        _refuse_mixed(name, args[:1] if name in INDEXING else args, kwargs)
-    on_cpu = tree_map_only(DeviceTensor, lambda tensor: tensor.data_on_cpu, (args, dict(kwargs)))
-    inner_args, inner_kwargs = on_cpu
-    if moves:
-        inner_kwargs["device"] = torch.device("cpu")
-    out = func(*inner_args, **inner_kwargs)
-    if target != DEVICE:
-        return out
-    if name == "copy_" and not isinstance(args[0], DeviceTensor):
-        return args[0]
-    wrapped = tree_map_only(Tensor, DeviceTensor, out)
-    return wrapped if moves else return_and_correct_aliasing(func, args, dict(kwargs), wrapped)
-
-
-def _refuse_mixed(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    for leaf in tree_leaves((args, kwargs)):
-        if isinstance(leaf, Tensor) and not isinstance(leaf, DeviceTensor) and leaf.ndim > 0:
-            raise RuntimeError(
-                f"{name} mixes tensors of the simulated device with a tensor of shape "
-                f"{tuple(leaf.shape)} on the CPU"
-            )
+    __torch_dispatch__ = _dispatch
 
 
 @contextmanager
@@ -106,5 +93,6 @@ def simulated_device() -> Iterator[str]:
 
     # Wrapped tensors cannot be created in inference mode, and torch.tensor is not dispatched.
     inference = patch.object(torch, "inference_mode", torch.no_grad)
-    with _Mode(), inference, patch.object(torch, "tensor", tensor):
+    mode = _Mode()  # type: ignore[no-untyped-call]
+    with mode, inference, patch.object(torch, "tensor", tensor):
         yield str(DEVICE)

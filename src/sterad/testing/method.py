@@ -1,13 +1,14 @@
 """check_method: the contract of a method, to run on your own ones too."""
 
 import io
+from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from sterad.data import Dataset
 from sterad.data.synthetic import Synthetic
 from sterad.engine import Execution
 from sterad.methods import METHODS, Learner, Problem, build_learner
@@ -15,6 +16,8 @@ from sterad.streams import STREAMS, Batch, Stream
 from sterad.testing.device import simulated_device
 
 CAPACITY = 12
+MakeLearner = Callable[..., Learner]
+"""Makes equal learners for a stream; optional arguments are the seed and the device."""
 
 
 def check_method(method: str | type[Learner], config: Any = None) -> None:
@@ -22,48 +25,38 @@ def check_method(method: str | type[Learner], config: Any = None) -> None:
 
     method: a registered name or the class itself; config: its Config (default: `Config()`).
     """
-    make = _Factory(METHODS[method] if isinstance(method, str) else method, config)
+    cls = METHODS[method] if isinstance(method, str) else method
+    make = partial(_make_learner, cls, cls.Config() if config is None else config)
+    clear = _open_stream("clear")
     with Execution(threads=1, keeps_memory=False).applied():  # threads slow tiny networks down
-        _check_all(make)
+        for stream in (clear, *map(_open_stream, ("blurry", "iid", "domain"))):
+            check_stream(make, stream)
+            check_round_trip(make, stream)
+        check_same_seed(make, clear)
+        check_each_sample_counts(make, clear)
+        check_predictions_change_nothing(make, clear)
+        check_predictions_are_seen(make, _open_stream("clear", tasks=4))
+        check_batch_of_one(make, clear)
+        check_device(make, clear)
 
 
-def _check_all(make: "_Factory") -> None:
-    for name in ("clear", "blurry", "iid", "domain"):
-        stream = _stream(name)
-        check_stream(make, stream)
-        check_round_trip(make, stream)
-    check_same_seed(make, _stream("clear"))
-    check_each_sample_counts(make, _stream("clear"))
-    check_predictions_change_nothing(make, _stream("clear"))
-    check_predictions_are_seen(make)
-    check_batch_of_one(make)
-    check_device(make, _stream("clear"))
+def _make_learner(
+    cls: type[Learner], config: Any, stream: Stream, seed: int = 0, device: str = "cpu"
+) -> Learner:
+    announced = bool(stream.boundary_steps)
+    execution = Execution(device, threads=1, precision="float32", view_threads=1, compile=False)
+    problem = Problem(
+        (1, 8, 8), 4, CAPACITY, width=2, seed=seed, announced=announced, execution=execution
+    )
+    return build_learner(cls, config, problem)
 
 
-class _Factory:
-    """Builds equal learners."""
-
-    def __init__(self, cls: type[Learner], config: Any) -> None:
-        self.cls, self.config = cls, cls.Config() if config is None else config
-
-    def __call__(self, stream: Stream, seed: int = 0, device: str = "cpu") -> Learner:
-        announced = bool(stream.boundary_steps)
-        execution = Execution(device, threads=1, precision="float32", view_threads=1, compile=False)
-        problem = Problem(
-            (1, 8, 8), 4, CAPACITY, width=2, seed=seed, announced=announced, execution=execution
-        )
-        return build_learner(self.cls, self.config, problem)
-
-
-def _dataset() -> Dataset:
-    return Synthetic(classes=4, per_class=7, test_per_class=4, image_size=8, channels=1).load()
-
-
-def _stream(name: str, tasks: int = 2) -> Stream:
+def _open_stream(name: str, tasks: int = 2) -> Stream:
+    dataset = Synthetic(classes=4, per_class=7, test_per_class=4, image_size=8, channels=1).load()
     fields: dict[str, Any] = {"batch_size": 5, "domains" if name == "domain" else "tasks": tasks}
     fields |= {"scale": 4.0} if name == "blurry" else {}
     # 28 images in batches of 5: each stream ends with a partial batch.
-    return STREAMS[name](**fields).open(_dataset(), seed=0)
+    return STREAMS[name](**fields).open(dataset, seed=0)
 
 
 def _train(learner: Learner, stream: Stream, start: int, stop: int) -> list[Tensor | None]:
@@ -75,7 +68,7 @@ def _train(learner: Learner, stream: Stream, start: int, stop: int) -> list[Tens
     return losses
 
 
-def check_stream(make: _Factory, stream: Stream) -> None:
+def check_stream(make: MakeLearner, stream: Stream) -> None:
     """Observe each batch once: inputs stay unchanged, the memory stays within its capacity."""
     learner, seen, offered = make(stream), set[int](), torch.zeros(4, dtype=torch.int64)
     global_rng = torch.random.get_rng_state()
@@ -101,7 +94,7 @@ def check_stream(make: _Factory, stream: Stream) -> None:
     assert torch.equal(global_rng, torch.random.get_rng_state()), "the global generator was used"
 
 
-def check_same_seed(make: _Factory, stream: Stream) -> None:
+def check_same_seed(make: MakeLearner, stream: Stream) -> None:
     """Train twice with one seed: equal to the bit; with another seed: another state."""
     first, second, other = make(stream), make(stream), make(stream, seed=1)
     for learner in (first, second, other):
@@ -110,7 +103,7 @@ def check_same_seed(make: _Factory, stream: Stream) -> None:
     assert not same(first.state_dict(), other.state_dict()), "another seed gave the same result"
 
 
-def check_each_sample_counts(make: _Factory, stream: Stream, batches: int = 2) -> None:
+def check_each_sample_counts(make: MakeLearner, stream: Stream, batches: int = 2) -> None:
     """Change one of the first samples, all of which fit into the memory: the state changes."""
     reference = make(stream)
     _train(reference, stream, 0, batches)
@@ -126,7 +119,7 @@ def check_each_sample_counts(make: _Factory, stream: Stream, batches: int = 2) -
         )
 
 
-def check_round_trip(make: _Factory, stream: Stream) -> None:
+def check_round_trip(make: MakeLearner, stream: Stream) -> None:
     """Save in mid-stream, load into a new learner and continue: equal to no interruption."""
     whole, half = make(stream), make(stream)
     _train(whole, stream, 0, len(stream))
@@ -150,7 +143,7 @@ def _all_scores(learner: Learner, stream: Stream) -> list[tuple[Tensor, Tensor]]
     return [learner.scores(x), learner.immediate_scores(x)]
 
 
-def check_predictions_change_nothing(make: _Factory, stream: Stream) -> None:
+def check_predictions_change_nothing(make: MakeLearner, stream: Stream) -> None:
     """Consolidate and predict after each batch: the state at the end is the same as without."""
     trained, evaluated = make(stream), make(stream)
     _train(trained, stream, 0, len(stream))
@@ -163,9 +156,8 @@ def check_predictions_change_nothing(make: _Factory, stream: Stream) -> None:
     assert same(trained.state_dict(), evaluated.state_dict()), message
 
 
-def check_predictions_are_seen(make: _Factory) -> None:
+def check_predictions_are_seen(make: MakeLearner, stream: Stream) -> None:
     """Observe a single class: it is the only prediction."""
-    stream = _stream("clear", tasks=4)
     for step in range(len(stream)):
         learner, batch = make(stream), stream.batch(step)
         learner.observe(batch)
@@ -177,9 +169,8 @@ def check_predictions_are_seen(make: _Factory) -> None:
             )
 
 
-def check_batch_of_one(make: _Factory) -> None:
+def check_batch_of_one(make: MakeLearner, stream: Stream) -> None:
     """Observe batches of a single image."""
-    stream = _stream("clear")
     learner, batch = make(stream), stream.batch(0)
     for position in range(len(batch)):
         one = slice(position, position + 1)
@@ -188,7 +179,7 @@ def check_batch_of_one(make: _Factory) -> None:
     assert len(learner.predict(batch.x[:1])) == 1, "predict must return one label per image"
 
 
-def check_device(make: _Factory, stream: Stream) -> None:
+def check_device(make: MakeLearner, stream: Stream) -> None:
     """Train and predict on a simulated second device: no tensor may stay on the CPU.
 
     Losses of the first steps, one of them after the end of a task, equal those on the CPU but for

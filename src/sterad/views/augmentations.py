@@ -10,7 +10,7 @@ from torch import Tensor
 from sterad.errors import SteradError
 from sterad.registry import Registry
 from sterad.views import color, geometry
-from sterad.views.choice import draw_chosen
+from sterad.views.geometry import draw_chosen
 
 
 @dataclass(frozen=True)

@@ -4,56 +4,36 @@ Every operator takes x: (n, c, h, w) in [0, 1] with c = 3 or 1 and one number pe
 returns values in [0, 1]. Saturation, hue and gray do not change images of one channel.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
 
 from sterad.errors import SteradError
-from sterad.views.choice import choose, draw_chosen, per_image
+from sterad.views.geometry import choose, draw_chosen, per_image
 
 LUMA = (0.299, 0.587, 0.114)
 """Weights of red, green and blue in the gray value."""
 
 
-@dataclass(frozen=True)
-class Jitter:
-    """Parameters of the four operators for each image, (n,) each, and their order.
+def draw_jitter(n: int, rng: torch.Generator) -> dict[str, Tensor]:
+    """Draw the parameters of the four operators, (n,) each, in the order in which to apply them.
 
-    Factors of 1 and a hue of 0 do not change an image, except for rounding.
-    """
-
-    brightness: Tensor
-    contrast: Tensor
-    saturation: Tensor
-    hue: Tensor
-    """Rotation in turns of the hue circle."""
-    order: tuple[str, ...]
-    """One order for the whole batch."""
-
-
-def draw_jitter(
-    n: int, rng: torch.Generator, strength: float = 0.4, turn: float = 0.1, probability: float = 0.8
-) -> Jitter:
-    """Draw factors in 1 ± strength, hues in ± turn, and one order of the four for the batch.
-
-    Each image is chosen with `probability`; the others get parameters that do not change them.
+    Factors are in 1 ± 0.4, hues in ± 0.1 turns. One image in five gets factors of 1 and a hue of 0,
+    which do not change it except for rounding. The batch has one random order.
     """
     signed = torch.rand((4, n), generator=rng, device=rng.device) * 2 - 1
-    signed *= draw_chosen(n, probability, rng)
+    signed *= draw_chosen(n, 0.8, rng)
     order = torch.randperm(4, generator=rng, device=rng.device).tolist()
-    names = tuple(_OPERATORS)
-    brightness, contrast, saturation = (1 + strength * signed[:3]).unbind()
-    return Jitter(
-        brightness, contrast, saturation, turn * signed[3], tuple(names[i] for i in order)
-    )
+    parameters = [*(1 + 0.4 * signed[:3]), 0.1 * signed[3]]
+    names = list(_OPERATORS)
+    return {names[i]: parameters[i] for i in order}
 
 
-def jitter(x: Tensor, drawn: Jitter) -> Tensor:
-    """Apply the four operators in the drawn order."""
-    for name in drawn.order:
-        x = _OPERATORS[name](x, getattr(drawn, name))
+def jitter(x: Tensor, drawn: Mapping[str, Tensor]) -> Tensor:
+    """Apply the operators with the drawn parameters, in their order."""
+    for name, parameter in drawn.items():
+        x = _OPERATORS[name](x, parameter)
     return x
 
 

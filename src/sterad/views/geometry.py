@@ -1,7 +1,9 @@
-"""Crops, flips and rotations: resized crops, crops of the padded image, and OCM's 16 variants."""
+"""Crops, flips and rotations: resized crops, crops of the padded image, and OCM's 16 variants.
+
+Random parts of a batch are drawn and changed by `draw_chosen` and `choose`.
+"""
 
 import math
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -11,7 +13,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from sterad.devices import to_device
-from sterad.views.choice import choose
 
 CROP_ATTEMPTS = 10
 MAX_ASPECT = 4 / 3
@@ -22,26 +23,31 @@ QUARTER_TURNS = (0, 2, 1, 3)
 """Counterclockwise quarter turns of the whole image, in the order of the blocks."""
 
 
-def flip(x: Tensor, chosen: Tensor) -> Tensor:
-    """Mirror the chosen images of x: (n, c, h, w) left to right; chosen: (n,) bool."""
-    return choose(x, x.flip(-1), chosen)
+def draw_chosen(n: int, probability: float, rng: torch.Generator) -> Tensor:
+    """Choose each of n samples with `probability`: (n,) bool."""
+    return torch.rand(n, generator=rng, device=rng.device) < probability
 
 
-@dataclass(frozen=True)
-class Boxes:
-    """One crop box per image, in pixels; each field (n,) int64."""
+def choose(x: Tensor, changed: Tensor, chosen: Tensor) -> Tensor:
+    """Return `changed` for the chosen samples of x: (n, c, h, w), and x for the others.
 
-    top: Tensor
-    left: Tensor
-    height: Tensor
-    width: Tensor
+    Interpolation with a weight of 0 or 1 is exact, and on a CPU three times as fast as
+    `torch.where`.
+    """
+    return torch.lerp(x, changed.expand_as(x), per_image(chosen, x))
+
+
+def per_image(values: Tensor, x: Tensor) -> Tensor:
+    """Reshape one value per image, (n,), so that it broadcasts over x: (n, c, h, w)."""
+    return to_device(values.to(x.dtype), x.device).view(-1, 1, 1, 1)
 
 
 def draw_boxes(
     n: int, height: int, width: int, rng: torch.Generator, min_area: float = 0.2
-) -> Boxes:
-    """Draw n boxes: area uniform in [min_area, 1] of the image, log-uniform aspect in [3/4, 4/3].
+) -> Tensor:
+    """Draw n crop boxes as rows top, left, height, width in pixels: (4, n) int64.
 
+    Areas are uniform in [min_area, 1] of the image, aspects log-uniform in [3/4, 4/3].
     The first of ten attempts that fits is used, else the largest centered box of a valid aspect.
     The number of random draws depends on n alone. numpy is faster than torch on arrays this small.
     A box may be the whole image; the kornia version of the released code excluded it by a strict
@@ -61,10 +67,10 @@ def draw_boxes(
     # A float32 below 1 times (free + 1) can round up to free + 1.
     drawn = np.minimum((corner * (free + 1)).astype(np.int64), free)
     start = np.where((first == CROP_ATTEMPTS)[:, None], free // 2, drawn)
-    return Boxes(*(torch.from_numpy(column) for column in (*start.T, *size.T)))
+    return torch.from_numpy(np.concatenate([start.T, size.T]))
 
 
-def resized_crop(x: Tensor, boxes: Boxes, mirror: Tensor | None = None) -> Tensor:
+def resized_crop(x: Tensor, boxes: Tensor, mirror: Tensor | None = None) -> Tensor:
     """Resize each box to the whole image, bilinearly, with aligned corners.
 
     x: (n, c, h, w); mirror: (n,) bool, the images to flip left to right. Interpolation is linear
@@ -72,12 +78,13 @@ def resized_crop(x: Tensor, boxes: Boxes, mirror: Tensor | None = None) -> Tenso
     image and axis. Rows are multiplied first: this needs no copy of channels-last images.
     """
     n, c, h, w = x.shape
-    bottom, left, right = boxes.top + boxes.height - 1, boxes.left, boxes.left + boxes.width - 1
+    top, left, height, width = to_device(boxes, x.device)
+    right = left + width - 1
     if mirror is not None:
-        mirror = to_device(mirror, left.device)
+        mirror = to_device(mirror, x.device)
         left, right = torch.where(mirror, right, left), torch.where(mirror, left, right)
-    rows = interpolation(to_device(boxes.top, x.device), to_device(bottom, x.device), h, x.dtype)
-    columns = interpolation(to_device(left, x.device), to_device(right, x.device), w, x.dtype)
+    rows = interpolation(top, top + height - 1, h, x.dtype)
+    columns = interpolation(left, right, w, x.dtype)
     down = torch.bmm(rows, x.permute(0, 2, 3, 1).reshape(n, h, w * c)).view(n, h, w, c)
     across = down.permute(0, 3, 1, 2).reshape(n, c * h, w)
     return torch.bmm(across, columns.transpose(1, 2)).view(n, c, h, w)
@@ -113,13 +120,14 @@ def padded_crop(x: Tensor, offsets: Tensor, pad: int) -> Tensor:
 
 
 def mirrored_crop(x: Tensor, offsets: Tensor, pad: int, chosen: Tensor) -> Tensor:
-    """Return `flip(padded_crop(x, offsets, pad), chosen)`, in less than half the time on a CPU.
+    """Return `padded_crop(x, offsets, pad)` with the chosen images mirrored left to right.
 
     On a CPU the image is not padded: numpy, whose slices cost a tenth of torch's, copies the
-    visible part of each image to its new position.
+    visible part of each image to its new position, in less than half the time.
     """
     if x.device.type != "cpu" or x.dtype != torch.float32 or not x.is_contiguous():
-        return flip(padded_crop(x, offsets, pad), chosen)
+        crop = padded_crop(x, offsets, pad)
+        return choose(crop, crop.flip(-1), chosen)
     out, slices = torch.zeros_like(x), _crop_slices(pad, *x.shape[2:])
     drawn = zip(offsets.tolist(), chosen.tolist(), strict=True)
     for image, view, ((down, right), mirror) in zip(x.numpy(), out.numpy(), drawn, strict=True):
@@ -135,21 +143,17 @@ Slices = tuple[slice, slice, slice]
 def _crop_slices(pad: int, h: int, w: int) -> list[list[list[tuple[Slices, Slices]]]]:
     """Return (target, source) slices of the visible part of an image.
 
-    Indexed by the vertical offset, the horizontal offset and whether the image is mirrored.
+    Indexed by the vertical offset, the horizontal offset and whether the image is mirrored; lists
+    are faster here than a dictionary.
     """
-    rows = [_axis_slices(down, h, False) for down in range(-pad, pad + 1)]
-    columns = [
-        [_axis_slices(right, w, mirror) for mirror in (False, True)]
-        for right in range(-pad, pad + 1)
-    ]
-    every = slice(None)
-    return [
-        [
-            [((every, to_row, to_column), (every, row, column)) for column, to_column in pair]
-            for pair in columns
-        ]
-        for row, to_row in rows
-    ]
+
+    def visible_part(down: int, right: int, mirror: bool) -> tuple[Slices, Slices]:
+        row, to_row = _axis_slices(down, h, False)
+        column, to_column = _axis_slices(right, w, mirror)
+        return (slice(None), to_row, to_column), (slice(None), row, column)
+
+    moves, mirrors = range(-pad, pad + 1), (False, True)
+    return [[[visible_part(a, b, m) for m in mirrors] for b in moves] for a in moves]
 
 
 def _axis_slices(move: int, size: int, mirror: bool) -> tuple[slice, slice]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 from optuna.trial import FrozenTrial
@@ -13,9 +13,8 @@ from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
 from sterad.experiments.launchers import EventCallback, Job, Outcome
 from sterad.experiments.launchers.job import read_outcome, run_job
-from sterad.experiments.search.plan import SearchPlan
+from sterad.experiments.search.plan import SearchPlan, read_space
 from sterad.experiments.search.search import Search
-from sterad.experiments.search.space import read_space
 
 SMALL: dict[str, Any] = {
     "method": "finetune",
@@ -31,23 +30,6 @@ LEARNING_RATES = "[finetune]\nlr = [0.0001, 0.001, 0.01, 0.1]\n"
 
 
 @dataclass
-class StoppingLogger:
-    """A logger that ends the run when the callback returns True."""
-
-    job: Job
-    on_event: EventCallback
-
-    def __enter__(self) -> Self:
-        return self
-
-    def emit(self, event: Mapping[str, Any]) -> None:
-        if self.on_event(self.job.id, event):
-            raise SteradError("stopped by the callback")
-
-    def __exit__(self, *_: object) -> None: ...
-
-
-@dataclass
 class InProcessLauncher:
     """A launcher that runs jobs in this process and records them."""
 
@@ -56,7 +38,12 @@ class InProcessLauncher:
     def launch(self, jobs: Sequence[Job], on_event: EventCallback) -> Iterator[Outcome]:
         for job in jobs:
             self.launched.append(job)
-            yield read_outcome(job, run_job(job.to_json(), [StoppingLogger(job, on_event)]))
+
+            def stop_if_told(event: Mapping[str, Any], job: Job = job) -> None:
+                if on_event(job.id, event):
+                    raise SteradError("stopped by the callback")
+
+            yield read_outcome(job, run_job(job.to_json(), stop_if_told))
 
 
 class NoCallback:

@@ -127,6 +127,13 @@ def test_a_journal_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
         open_journal(tmp_path)
 
 
+def count_requeued(study: optuna.Study) -> int:
+    """Requeue abandoned trials; return how many points were queued."""
+    before = len(study.trials)
+    requeue_abandoned_trials(study)
+    return len(study.trials) - before
+
+
 def start_trial(study: optuna.Study, **owner: object) -> None:
     trial = study.ask({"lr": FloatDistribution(0, 1)})
     set_owner(trial)
@@ -144,8 +151,8 @@ def test_the_points_of_a_dead_process_are_requeued() -> None:
     study = optuna.create_study()
     start_trial(study, process=dead_process())
     (before,) = study.trials
-    assert requeue_abandoned_trials(study) == 1
-    assert requeue_abandoned_trials(study) == 0
+    assert count_requeued(study) == 1
+    assert count_requeued(study) == 0
     again = study.ask({"lr": FloatDistribution(0, 1)})
     assert again.params == before.params
     assert [t.state for t in study.trials] == [TrialState.FAIL, TrialState.RUNNING]
@@ -165,7 +172,7 @@ def test_trials_are_abandoned_by_process_and_by_time(
 ) -> None:
     study = optuna.create_study()
     start_trial(study, **owner)
-    assert requeue_abandoned_trials(study) == requeued
+    assert count_requeued(study) == requeued
 
 
 def test_an_abandoned_trial_without_parameters_is_not_requeued(
@@ -173,8 +180,8 @@ def test_an_abandoned_trial_without_parameters_is_not_requeued(
 ) -> None:
     study = optuna.create_study()
     study.ask()
-    assert requeue_abandoned_trials(study) == 0
+    assert count_requeued(study) == 0
     assert [t.state for t in study.trials] == [TrialState.RUNNING], "it has just been created"
     monkeypatch.setattr(storage, "OWNER_TIMEOUT_S", -1)
-    assert requeue_abandoned_trials(study) == 0
+    assert count_requeued(study) == 0
     assert [t.state for t in study.trials] == [TrialState.FAIL]

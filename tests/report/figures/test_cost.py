@@ -15,7 +15,7 @@ POINTS = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), min_size=1, m
 def test_the_front_dominates_all_other_points(
     points: list[tuple[int, int]],
 ) -> None:
-    front = pareto_front(points)
+    front = pareto_front(dict(enumerate(points)))
     for position, (cost, gain) in enumerate(points):
         better = [(c, g) for c, g in points if c <= cost and g >= gain and (c, g) != (cost, gain)]
         if position in front:

@@ -2,9 +2,7 @@ import dataclasses
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 
-from sterad.errors import SteradError
 from sterad.report.figures.sphere import draw_spheres, has_appeared, project
 from sterad.report.style import PALETTE
 from sterad.results.record import RunRecord, SphereFrame
@@ -71,8 +69,3 @@ def test_a_frame_without_points_or_moment(make_record: Build) -> None:
     sphere = dataclasses.replace(record.sphere, frames=(SphereFrame(17, (), ()),))
     figure = draw_spheres(dataclasses.replace(record, sphere=sphere))
     assert [axes.get_title() for axes in figure.axes] == ["after step 17"]
-
-
-def test_a_run_without_sphere_raises_an_error(make_record: Build) -> None:
-    with pytest.raises(SteradError, match="no features on the sphere"):
-        draw_spheres(make_record("finetune"))

@@ -7,7 +7,6 @@ from sterad.report.figures.stream_and_memory import (
     draw_memory,
     draw_proportions,
     has_disjoint_tasks,
-    has_memory,
     memory_counts,
     task_shares,
 )
@@ -97,8 +96,3 @@ def test_tasks_with_common_classes_are_one_area(make_record: Build) -> None:
     stream = dataclasses.replace(record.stream, tasks=(tuple(range(10)),) * 3)
     axes = draw_memory(dataclasses.replace(record, stream=stream)).axes[0]
     assert [area.get_label() for area in axes.collections] == ["all classes"]
-
-
-def test_finetune_has_no_memory(make_record: Build) -> None:
-    assert has_memory(make_record())
-    assert not has_memory(make_record("finetune"))

@@ -21,7 +21,7 @@ def test_variance_is_drawn_as_concentration(make_record: Build) -> None:
     assert [name for name, _ in sweep.lines] == ["agd-fd", "vmf-fd"]
     points = sweep.lines[0][1]
     assert [x for x, _ in points] == [0.125, 0.5, 2.0]
-    assert [seeds for _, seeds in points] == [(0.58, 0.58), (0.52, 0.52), (0.505, 0.505)]
+    assert [seeds for _, seeds in points] == [[0.58, 0.58], [0.52, 0.52], [0.505, 0.505]]
     axes = draw_sweep(sweep).axes[0]
     assert axes.get_xscale() == "log"
     assert [text.get_text() for text in axes.get_xticklabels()] == ["0.125", "0.5", "2"]

@@ -53,15 +53,9 @@ class Job:
 
     def to_json(self) -> str:
         """Return a line of text for `from_json`, on any machine that has the same files."""
-        values = {
-            "config": self.config.to_dict(places=True),
-            "out": str(self.out),
-            "execution": dataclasses.asdict(self.execution),
-            "checkpoint_every": self.checkpoint_every,
-            "plugins": [str(file) for file in self.plugins],
-            "loggers": self.loggers,
-        }
-        return json.dumps(values)
+        config, execution = self.config.to_dict(with_paths=True), dataclasses.asdict(self.execution)
+        values = vars(self) | {"config": config, "execution": execution}
+        return json.dumps(values, default=str)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -123,8 +117,22 @@ def check_data(jobs: Sequence[Job]) -> None:
             dataset.require_files()
 
 
-def run_job(text: str, loggers: Sequence[Logger] = ()) -> str | None:
-    """Run the job of `Job.to_json`; return an error message, or None.
+@dataclass(frozen=True)
+class CallbackLogger:
+    """A logger that passes each event to a function."""
+
+    emit: Callable[[Mapping[str, Any]], None]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def run_job(
+    text: str, on_event: Callable[[Mapping[str, Any]], None] = lambda event: None
+) -> str | None:
+    """Run the job of `Job.to_json` and pass on its events; return an error message, or None.
 
     An unexpected exception also leaves a traceback in the directory of the run.
     """
@@ -132,14 +140,18 @@ def run_job(text: str, loggers: Sequence[Logger] = ()) -> str | None:
     try:
         job = Job.from_json(text)
         directory = job.directory
-        job.run(loggers)
+        job.run([CallbackLogger(on_event)])
     except SteradError as error:
         return str(error)
     except Exception as error:
         message = f"{type(error).__name__}: {shorten_error(error)}"
         if directory is None:
             return message
-        return f"{message}; see {str(_write_traceback(directory.path))!r}"
+        file = directory.path / "traceback.txt"
+        with contextlib.suppress(OSError):  # a full disk may be the error that is reported
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(traceback.format_exc())
+        return f"{message}; see {str(file)!r}"
     return None
 
 
@@ -148,12 +160,9 @@ def shorten_error(error: Exception) -> str:
     return " ".join(str(error).split())[:MAX_ERROR_LENGTH]
 
 
-def _write_traceback(folder: Path) -> Path:
-    file = folder / "traceback.txt"
-    with contextlib.suppress(OSError):  # a full disk may be the error that is reported
-        folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(traceback.format_exc())
-    return file
+def last_line(text: str) -> str:
+    """Return the last line of the errors that a process printed, which says most."""
+    return text.strip().rpartition("\n")[2]
 
 
 def read_outcome(job: Job, error: str | None) -> Outcome:

@@ -14,7 +14,14 @@ from dataclasses import dataclass, replace
 from typing import IO
 
 from sterad.errors import SteradError
-from sterad.experiments.launchers.job import LAUNCHERS, EventCallback, Job, Outcome, read_outcome
+from sterad.experiments.launchers.job import (
+    LAUNCHERS,
+    EventCallback,
+    Job,
+    Outcome,
+    last_line,
+    read_outcome,
+)
 from sterad.threads import cores, set_wait_policy
 from sterad.validation import Count, check_fields
 
@@ -27,14 +34,12 @@ READ_BYTES = 1 << 16
 
 @dataclass
 class _Worker:
-    """A worker process and the pipes to it."""
+    """A worker process; it exits when its standard input, which had its job, is closed."""
 
     job: Job
     process: subprocess.Popen[bytes]
     stdout: IO[bytes]
     """Events, one JSON object per line."""
-    stdin: IO[bytes]
-    """The job. It stays open: a worker exits when its standard input is closed."""
     stderr: IO[bytes]
     incomplete_line: bytes = b""
     error: str | None = None
@@ -70,7 +75,7 @@ class Local:
                     selector.register(worker.stdout, selectors.EVENT_READ, worker)
                 for key, _ in selector.select():
                     worker = key.data
-                    if content := os.read(worker.stdout.fileno(), READ_BYTES):
+                    if content := os.read(key.fd, READ_BYTES):
                         _handle_output(worker, content, on_event)
                     else:
                         selector.unregister(worker.stdout)
@@ -103,11 +108,11 @@ def _start_worker(job: Job) -> _Worker:
         bufsize=0,
         env=environment,
     )
-    if process.stdout is None or process.stdin is None:
-        raise AssertionError("Popen returns both pipes")
+    assert process.stdin is not None
+    assert process.stdout is not None
     with contextlib.suppress(BrokenPipeError):
         process.stdin.write(job.to_json().encode() + b"\n")
-    return _Worker(job, process, process.stdout, process.stdin, stderr)
+    return _Worker(job, process, process.stdout, stderr)
 
 
 def _open_stderr() -> IO[bytes]:
@@ -128,14 +133,14 @@ def _handle_output(worker: _Worker, content: bytes, on_event: EventCallback) -> 
 
 
 def _finish(worker: _Worker) -> Outcome:
-    code = worker.process.wait()
-    if worker.error is None and code:
-        status = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        worker.stderr.seek(0)
-        last_line = worker.stderr.read().decode(errors="replace").strip().rpartition("\n")[2]
-        details = f" ({last_line})" if last_line else ""
-        worker.error = f"its process ended with {status}{details}; the same command continues it"
-    _close(worker)
+    with worker.process, worker.stderr:  # closes the pipes
+        code = worker.process.wait()
+        if worker.error is None and code:
+            end = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+            worker.stderr.seek(0)
+            reason = last_line(worker.stderr.read().decode(errors="replace"))
+            details = f" ({reason})" if reason else ""
+            worker.error = f"its process ended with {end}{details}; the same command continues it"
     return read_outcome(worker.job, worker.error)
 
 
@@ -144,14 +149,8 @@ def _terminate_all(workers: Sequence[_Worker]) -> None:
     for worker in workers:
         worker.process.terminate()
     for worker in workers:
-        try:
-            worker.process.wait(TERMINATE_TIMEOUT_S)
-        except subprocess.TimeoutExpired:  # a plugin may have replaced the signal handler
-            worker.process.kill()
-            worker.process.wait()
-        _close(worker)
-
-
-def _close(worker: _Worker) -> None:
-    for file in (worker.stdout, worker.stdin, worker.stderr):
-        file.close()
+        with worker.process, worker.stderr:  # waits, and closes the pipes
+            try:
+                worker.process.wait(TERMINATE_TIMEOUT_S)
+            except subprocess.TimeoutExpired:  # a plugin may have replaced the signal handler
+                worker.process.kill()

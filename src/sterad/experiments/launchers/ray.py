@@ -3,14 +3,13 @@
 import contextlib
 import json
 import os
-import secrets
 import signal
 import socket
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +20,7 @@ from sterad.experiments.launchers.job import (
     EventCallback,
     Job,
     Outcome,
+    last_line,
     shorten_error,
 )
 from sterad.experiments.launchers.remote_job import (
@@ -29,7 +29,7 @@ from sterad.experiments.launchers.remote_job import (
     run_remote_job,
     store_result,
 )
-from sterad.experiments.provenance import SHIPPED, code
+from sterad.experiments.run import CODE_VERSION_VARIABLE, code_version
 from sterad.optional_imports import require_extra
 from sterad.threads import WAIT_POLICY, cores
 from sterad.validation import Count, Range, check_fields
@@ -68,30 +68,25 @@ class Ray:
     def launch(self, jobs: Sequence[Job], on_event: EventCallback) -> Iterator[Outcome]:
         """Yield outcomes as runs end; a run whose worker dies is retried."""
         ray = require_extra("ray", "ray")
-        with self._connect(ray), contextlib.ExitStack() as stack:
+        with self._connect(ray):
+            # max_calls=1 gives every run its own process: its peak memory is measured alone.
+            task = ray.remote(
+                num_cpus=self.cpus, num_gpus=self.gpus, max_retries=self.retries, max_calls=1
+            )(run_remote_job)
             actor = ray.remote(num_cpus=0)(EventActor).remote()
-            submitted = RayJobs(
-                ray, self._create_task(ray), actor, self.shared, secrets.token_hex(8)
-            )
-            stack.callback(submitted.cancel_all)
             waiting = deque(job.with_resources(self.cpus, self.gpus) for job in jobs)
-            while waiting or submitted.running:
-                while waiting and len(submitted.running) < (self.workers or MAX_SUBMITTED_RUNS):
-                    if (failure := submitted.submit(waiting.popleft())) is not None:
-                        yield failure
-                finished = submitted.wait_finished()
-                # A finished run has sent every event, but a request from before may miss the last.
-                timeouts = (RAY_TIMEOUT_S, RAY_TIMEOUT_S) if finished else (POLL_INTERVAL_S,)
-                for timeout in timeouts:
-                    for run, event in submitted.take_events(timeout):
-                        on_event(run, event)
-                yield from submitted.take_outcomes(finished)
-
-    def _create_task(self, ray: Any) -> Any:
-        # max_calls=1 gives every run its own process, so that its peak memory is measured alone.
-        return ray.remote(
-            num_cpus=self.cpus, num_gpus=self.gpus, max_retries=self.retries, max_calls=1
-        )(run_remote_job)
+            with contextlib.closing(RayJobs(ray, task, actor, self.shared)) as submitted:
+                while waiting or submitted.running:
+                    while waiting and len(submitted.running) < (self.workers or MAX_SUBMITTED_RUNS):
+                        if (failure := submitted.submit(waiting.popleft())) is not None:
+                            yield failure
+                    finished = ray.wait(list(submitted.running), timeout=POLL_INTERVAL_S)[0]
+                    # A finished run has sent every event, but an earlier request may miss the last.
+                    timeouts = (RAY_TIMEOUT_S, RAY_TIMEOUT_S) if finished else (POLL_INTERVAL_S,)
+                    for timeout in timeouts:
+                        for run, event in submitted.take_events(timeout):
+                            on_event(run, event)
+                    yield from submitted.take_outcomes(finished)
 
     @contextlib.contextmanager
     def _connect(self, ray: Any) -> Iterator[None]:
@@ -103,24 +98,28 @@ class Ray:
             _check_address(self.address)
         try:
             self._init_ray(ray)
-            self._check_resources(ray)
+            if self.address is None:  # other clusters may grow
+                self._check_resources(ray.cluster_resources())
             yield
         finally:
             ray.shutdown()
 
     def _init_ray(self, ray: Any) -> None:
-        if self.address is not None:
-            options: dict[str, Any] = {"address": self.address}
-        else:
+        options: dict[str, Any] = {"address": self.address}
+        if self.address is None:
             options = {
                 "address": "local",
                 "num_cpus": max(cores(), self.workers or 1),
                 "include_dashboard": False,
                 "object_store_memory": OBJECT_STORE_BYTES,
             }
+        # The workers get this package, and its version for provenance.
+        version = {CODE_VERSION_VARIABLE: json.dumps(code_version())}
+        package = str(Path(sterad.__file__).parent)
+        environment = {"py_modules": [package], "env_vars": WAIT_POLICY | version}
         handler = signal.getsignal(signal.SIGTERM)
         try:
-            ray.init(**options, runtime_env=_runtime_env(), log_to_driver=False, logging_level=40)
+            ray.init(**options, runtime_env=environment, log_to_driver=False, logging_level=40)
         except Exception as error:  # Ray documents no type
             raise SteradError(
                 f"Ray does not start ({shorten_error(error)}): the machine may be too busy; try "
@@ -129,11 +128,9 @@ class Ray:
         if callable(handler):  # Ray's own handler ends this process without a message
             signal.signal(signal.SIGTERM, handler)
 
-    def _check_resources(self, ray: Any) -> None:
-        """Refuse runs that need more than a cluster started here has; other clusters may grow."""
-        available = ray.cluster_resources()
+    def _check_resources(self, available: Mapping[str, float]) -> None:
         for name, needed in (("CPU", self.cpus), ("GPU", self.gpus)):
-            if self.address is None and needed > available.get(name, 0):
+            if needed > available.get(name, 0):
                 raise SteradError(
                     f"each run needs {needed:g} {name} and this machine has "
                     f"{available.get(name, 0):g}: reserve less, or give a cluster with --address"
@@ -144,7 +141,6 @@ class EventActor:
     """A Ray actor that stores the events of all runs until the driver takes them."""
 
     def __init__(self) -> None:
-        """Start without events."""
         self.events: list[tuple[str, Any]] = []
 
     def add(self, run: str, event: Any) -> None:
@@ -165,11 +161,9 @@ class RayJobs:
     task: Any
     actor: Any
     shared: bool
-    token: str
-
-    def __post_init__(self) -> None:
-        self.running: dict[Any, tuple[Job, contextlib.ExitStack]] = {}
-        self.request: Any = None
+    running: dict[Any, tuple[Job, contextlib.ExitStack]] = field(default_factory=dict)
+    request: Any = None
+    """The events that the actor has not returned yet."""
 
     def submit(self, job: Job) -> Outcome | None:
         """Submit a job; return an outcome if that fails.
@@ -180,7 +174,7 @@ class RayJobs:
         try:
             if not self.shared:
                 lock.enter_context(job.directory.locked())
-            remote = RemoteJob.create(job, self.shared, self.token)
+            remote = RemoteJob.create(job, self.shared)
         except SteradError as error:
             lock.close()
             return Outcome(job, error=str(error))
@@ -201,39 +195,24 @@ class RayJobs:
             events = self.ray.get(request)
         return events
 
-    def wait_finished(self) -> list[Any]:
-        """Return the references of finished jobs, after a short wait for the first."""
-        finished: list[Any] = self.ray.wait(list(self.running), timeout=POLL_INTERVAL_S)[0]
-        return finished
-
     def take_outcomes(self, finished: list[Any]) -> Iterator[Outcome]:
         """Yield the outcomes of finished jobs and release their locks."""
         for reference in finished:
             job, lock = self.running.pop(reference)
             with lock:
-                yield self._store_outcome(job, reference)
+                try:
+                    error, files = self.ray.get(reference)
+                except self.ray.exceptions.RayError as failure:
+                    error = f"its worker died in every attempt: {shorten_error(failure)}"
+                    files = {}
+                yield store_result(job, error, files)
 
-    def _store_outcome(self, job: Job, reference: Any) -> Outcome:
-        try:
-            error, files = self.ray.get(reference)
-        except self.ray.exceptions.RayError as failure:
-            reason = shorten_error(failure)
-            return Outcome(job, error=f"its worker died in every attempt: {reason}")
-        return store_result(job, error, files, self.shared)
-
-    def cancel_all(self) -> None:
+    def close(self) -> None:
         """Cancel the jobs that still run when the launcher is left, and release their locks."""
         for reference, (_, lock) in self.running.items():
             with contextlib.suppress(self.ray.exceptions.RayError):
                 self.ray.cancel(reference, force=True)
             lock.close()
-
-
-def _runtime_env() -> dict[str, Any]:
-    """Return the environment of the workers: this package, and its version for provenance."""
-    package = Path(sterad.__file__).parent
-    variables = WAIT_POLICY | {SHIPPED: json.dumps(code())}
-    return {"py_modules": [str(package)], "env_vars": variables}
 
 
 CONNECT_SCRIPT = """
@@ -245,15 +224,18 @@ ray.init(address=sys.argv[1], logging_level=40)
 
 def _check_address(address: str) -> None:
     """Raise an error if there is no cluster at an address."""
-    if (reason := _try_port(address) or _try_cluster(address)) is not None:
+    if (reason := _find_connection_error(address)) is not None:
         raise SteradError(
             f"cannot connect to a Ray cluster at {address!r} ({reason}): give the HOST:PORT that "
             "`ray start --head` printed, or leave out --address to start a cluster here"
         )
 
 
-def _try_port(address: str) -> str | None:
-    """Connect to the port of an address; return the error, or None. This fails fast."""
+def _find_connection_error(address: str) -> str | None:
+    """Connect to the port of an address, which fails fast, then to its cluster.
+
+    A new process connects to the cluster: in this one Ray would retry for minutes and then end it.
+    """
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
         try:
@@ -261,14 +243,6 @@ def _try_port(address: str) -> str | None:
             socket.create_connection((host.strip("[]"), int(port)), timeout=timeout).close()
         except (OSError, OverflowError) as error:
             return str(error)
-    return None
-
-
-def _try_cluster(address: str) -> str | None:
-    """Connect to a cluster in a new process; return the error, or None.
-
-    In this process Ray would retry for minutes and then end it.
-    """
     command = [sys.executable, "-c", CONNECT_SCRIPT, address]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         if process.stdout is not None:
@@ -278,5 +252,4 @@ def _try_cluster(address: str) -> str | None:
         except subprocess.TimeoutExpired:
             process.kill()
             return f"no reply in {RAY_TIMEOUT_S:g} s"
-    last_line = errors.decode(errors="replace").strip().rpartition("\n")[2]
-    return last_line if process.returncode else None
+    return last_line(errors.decode(errors="replace")) if process.returncode else None

@@ -3,16 +3,17 @@
 import contextlib
 import json
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from sterad.atomic import write_atomically
 from sterad.errors import SteradError
-from sterad.experiments.launchers.job import Job, Outcome, run_job
+from sterad.experiments.launchers.job import Job, Outcome, read_outcome, run_job
+from sterad.files import write_atomically
 from sterad.optional_imports import require_extra
 
 RAY_TIMEOUT_S = 8.0
@@ -32,16 +33,16 @@ class RemoteJob:
     """The text of `Job.to_json`."""
     shared: bool
     """Whether the remote machine has the run's directory under the same path."""
-    token: str
-    """Equal for all attempts of a run, so that a retry on the same machine finds its files."""
     working_directory: str
     """Relative paths refer to this folder, if the remote machine has it."""
     plugins: tuple[tuple[str, bytes], ...]
     """Name and content of each plugin."""
     resume_files: Mapping[str, bytes]
+    token: str = field(default_factory=lambda: secrets.token_hex(8))
+    """Equal for all attempts of a run, so that a retry on the same machine finds its files."""
 
     @classmethod
-    def create(cls, job: Job, shared: bool, token: str) -> Self:
+    def create(cls, job: Job, shared: bool) -> Self:
         """Read the files of a job."""
         # Without a shared disk, loggers run here, on the events that are sent back.
         remote = replace(job, out=job.out.resolve(), loggers=job.loggers if shared else ())
@@ -49,34 +50,14 @@ class RemoteJob:
         if not shared and job.directory.checkpoint.exists():
             resume_files = _read_files(job.directory.path, RESUME_FILES)
         plugins = tuple((file.name, file.read_bytes()) for file in job.plugins)
-        folder = str(Path.cwd())
-        return cls(job.id, remote.to_json(), shared, token, folder, plugins, resume_files)
-
-
-class ActorLogger:
-    """A logger that sends events to an `EventActor`."""
-
-    def __init__(self, run: str, actor: Any) -> None:
-        """Send the events of a run to an actor."""
-        self.run, self.actor = run, actor
-        self.last: Any = None
-
-    def __enter__(self) -> Self:
-        """Open nothing."""
-        return self
-
-    def emit(self, event: Mapping[str, Any]) -> None:
-        """Send an event without waiting."""
-        self.last = self.actor.add.remote(self.run, event)
-
-    def __exit__(self, *_: object) -> None:
-        """Wait for the last event: those not yet sent are lost when the process ends."""
-        if self.last is not None:
-            require_extra("ray", "ray").wait([self.last], timeout=RAY_TIMEOUT_S)
+        return cls(job.id, remote.to_json(), shared, str(Path.cwd()), plugins, resume_files)
 
 
 def run_remote_job(remote: RemoteJob, actor: Any) -> tuple[str | None, dict[str, bytes]]:
-    """Run a job on the remote machine; return its error, or None, and the files to send back."""
+    """Run a job on the remote machine, and send its events to an `EventActor`.
+
+    Return its error, or None, and the files to send back.
+    """
     scratch = Path(tempfile.gettempdir()) / f"sterad-{remote.token}-{remote.id}"
     scratch.mkdir(mode=0o700, exist_ok=True)
     with contextlib.suppress(OSError):
@@ -92,36 +73,35 @@ def run_remote_job(remote: RemoteJob, actor: Any) -> tuple[str | None, dict[str,
         folder = scratch / str(number)  # two plugins may have the same name
         _write_files(folder, {name: content})
         values["plugins"][number] = str(folder / name)
-    error = run_job(json.dumps(values), [ActorLogger(remote.id, actor)])
+    sent: list[Any] = []
+    error = run_job(
+        json.dumps(values), lambda event: sent.append(actor.add.remote(remote.id, event))
+    )
+    if sent:  # events that have not arrived when the process ends are lost
+        require_extra("ray", "ray").wait(sent[-1:], timeout=RAY_TIMEOUT_S)
     files = {} if remote.shared else _read_files(directory, RESULT_FILES)
     shutil.rmtree(scratch, ignore_errors=True)
     return error and error.replace(str(directory), str(original)), files
 
 
-def store_result(job: Job, error: str | None, files: Mapping[str, bytes], shared: bool) -> Outcome:
+def store_result(job: Job, error: str | None, files: Mapping[str, bytes]) -> Outcome:
     """Write the files that were sent back, and return the outcome.
 
-    The caller holds the lock of the run's directory.
+    The caller holds the lock of the run's directory, unless it is on a shared disk.
     """
     try:
-        if not shared:
-            # Without a record only the traceback is written: the run keeps its state here.
-            for name in RESULT_FILES if "record.json" in files else ("traceback.txt",):
-                if name in files:
-                    write_atomically(job.directory.path / name, files[name])
-        record = job.directory.read_record() if error is None else None
-        if record is not None and not shared:
-            _send_to_loggers(job, files["events.jsonl"])
+        # Without a record only the traceback is written: the run keeps its state here.
+        for name in RESULT_FILES if "record.json" in files else ("traceback.txt",):
+            if name in files:
+                write_atomically(job.directory.path / name, files[name])
+        if error is None and files:
+            for logger in job.create_loggers():
+                with logger:
+                    for line in files["events.jsonl"].splitlines():
+                        logger.emit(json.loads(line))
     except SteradError as failure:
         return Outcome(job, error=str(failure))
-    return Outcome(job, record, error)
-
-
-def _send_to_loggers(job: Job, events: bytes) -> None:
-    for logger in job.create_loggers():
-        with logger:
-            for line in events.splitlines():
-                logger.emit(json.loads(line))
+    return read_outcome(job, error)
 
 
 def _write_files(folder: Path, files: Mapping[str, bytes]) -> None:

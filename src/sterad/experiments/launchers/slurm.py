@@ -5,7 +5,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,6 +15,7 @@ from sterad.experiments.launchers.job import (
     EventCallback,
     Job,
     Outcome,
+    last_line,
     read_outcome,
     run_job,
 )
@@ -59,15 +60,17 @@ class Slurm:
 
     def launch(self, jobs: Sequence[Job], on_event: EventCallback) -> Iterator[Outcome]:
         """Yield outcomes as runs end; a run whose job dies is submitted again."""
+        jobs = [replace(job, out=job.out.resolve()) for job in jobs]
         waiting = [_ArrayJob(job.with_resources(self.cpus, self.gpus)) for job in jobs]
         size = (self.workers or cores()) if self.cluster == "local" else MAX_ARRAY_SIZE
         while waiting:
             array, waiting = waiting[:size], waiting[size:]
-            executor = self._create_executor(array[0].job.out)
             for array_job in array:
-                array_job.prepare(executor.folder)
+                array_job.attempts += 1
+                array_job.error_file.unlink(missing_ok=True)
             texts = [array_job.job.to_json() for array_job in array]
             error_files = [str(array_job.error_file) for array_job in array]
+            executor = self._create_executor(array[0].error_file.parent)
             handles = executor.map_array(ResumableTask(), texts, error_files)
             for array_job, handle in zip(array, handles, strict=True):
                 array_job.handle = handle
@@ -77,8 +80,7 @@ class Slurm:
         self, array: list["_ArrayJob"], on_event: EventCallback, waiting: list["_ArrayJob"]
     ) -> Iterator[Outcome]:
         """Yield the outcomes of an array; append jobs that died to `waiting`."""
-        with contextlib.ExitStack() as stack:
-            stack.callback(_cancel_all, array)
+        try:
             while array:
                 time.sleep(POLL_INTERVAL_S[self.cluster])
                 for array_job in [*array]:
@@ -94,12 +96,16 @@ class Slurm:
                             yield Outcome(array_job.job, error=array_job.describe_death())
                         else:
                             waiting.append(array_job)
+        finally:  # checkpoints are kept
+            for array_job in array:
+                with contextlib.suppress(Exception):  # it may just have ended
+                    array_job.handle.cancel()
 
-    def _create_executor(self, out: Path) -> Any:
+    def _create_executor(self, folder: Path) -> Any:
         submitit = require_extra("submitit", "slurm")
         try:
             executor = submitit.AutoExecutor(
-                out.resolve() / "slurm", cluster=self.cluster, slurm_max_num_timeout=MAX_TIMEOUTS
+                folder, cluster=self.cluster, slurm_max_num_timeout=MAX_TIMEOUTS
             )
         except RuntimeError as error:
             raise SteradError(
@@ -124,8 +130,7 @@ class ResumableTask:
 
     def __call__(self, text: str, error_file: str) -> None:
         """Run a job; write its error message, if any, to a file."""
-        error = run_job(text)
-        if error is not None:
+        if (error := run_job(text)) is not None:
             Path(error_file).write_text(error)
 
     def checkpoint(self, text: str, error_file: str) -> Any:
@@ -142,18 +147,14 @@ class _ArrayJob:
     handle: Any = None
     """The job of submitit."""
     attempts: int = 0
-    error_file: Path = field(default=Path())
     events_inode: int | None = None
     events_read: int = 0
     """Bytes of the events file that have been read."""
 
-    def prepare(self, folder: Path) -> None:
-        """Count an attempt, and delete the error file of an earlier one."""
-        self.job = replace(self.job, out=self.job.out.resolve())
-        self.attempts += 1
-        self.error_file = Path(folder) / f"{self.job.id}.txt"
-        self.error_file.parent.mkdir(parents=True, exist_ok=True)
-        self.error_file.unlink(missing_ok=True)
+    @property
+    def error_file(self) -> Path:
+        """The file that gets the error message of a failed job, beside submitit's own files."""
+        return self.job.out / "slurm" / f"{self.job.id}.txt"
 
     def read_new_events(self) -> Iterator[Mapping[str, Any]]:
         """Yield the events that have been written since the last call."""
@@ -182,15 +183,8 @@ class _ArrayJob:
 
     def describe_death(self) -> str:
         """Return an error message for a job that left none itself."""
-        last_line = (self.handle.stderr() or "").strip().rpartition("\n")[2]
+        reason = last_line(self.handle.stderr() or "")
         return (
             f"its job ended as {self.handle.state} without a record, {self.attempts} times "
-            f"({last_line}); see {str(self.handle.paths.stderr)!r}; the same command continues it"
+            f"({reason}); see {str(self.handle.paths.stderr)!r}; the same command continues it"
         )
-
-
-def _cancel_all(array: Sequence[_ArrayJob]) -> None:
-    """Cancel the jobs that still run when the launcher is left; their checkpoints are kept."""
-    for array_job in array:
-        with contextlib.suppress(Exception):  # it may just have ended
-            array_job.handle.cancel()

@@ -6,42 +6,27 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
-from typing import Any, Self, TextIO
+from typing import Any
 
 from sterad.experiments.launchers.job import run_job
-
-
-class JsonLinesLogger:
-    """A logger that writes each event as a line of JSON."""
-
-    def __init__(self, stream: TextIO) -> None:
-        """Write to `stream`."""
-        self.stream = stream
-
-    def __enter__(self) -> Self:
-        """Open nothing."""
-        return self
-
-    def emit(self, event: Mapping[str, Any]) -> None:
-        """Write a line."""
-        print(json.dumps(event), file=self.stream, flush=True)
-
-    def __exit__(self, *_: object) -> None:
-        """Close nothing."""
 
 
 def main() -> int:
     """Run one job; its record stays in its directory, an error is printed as the last line."""
     # Send what methods and libraries print to stderr, so that stdout has events only.
-    logger = JsonLinesLogger(os.fdopen(os.dup(1), "w"))
+    stdout = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+
+    def print_event(event: Mapping[str, Any]) -> None:
+        print(json.dumps(event), file=stdout, flush=True)
+
     # Ctrl-C reaches every process of a terminal; the launcher ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     job = sys.stdin.readline()
     threading.Thread(target=_exit_with_launcher, daemon=True).start()
-    error = run_job(job, [logger])
+    error = run_job(job, print_event)
     if error is not None:
-        logger.emit({"event": "error", "error": error})
+        print_event({"event": "error", "error": error})
     return 0 if error is None else 1
 
 

@@ -3,17 +3,15 @@
 import copy
 import random
 import zlib
-from collections.abc import Iterator
 from typing import Any
 
 from optuna import Study
 from optuna.distributions import BaseDistribution
 from optuna.pruners import MedianPruner
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
-from sterad.experiments.search.plan import SamplerName
-from sterad.experiments.search.space import Point, Space
+from sterad.experiments.search.plan import SamplerName, Space
 
 MAX_TPE_PROPOSALS = 8
 """Points that TPE may propose before a random untried one is taken."""
@@ -39,10 +37,12 @@ class UntriedPointSampler(BaseSampler):
         return self.space.size - len(self._tried_keys(study))
 
     def _tried_keys(self, study: Study) -> set[str]:
-        trials = study.get_trials(deepcopy=False)
         # A trial without parameters has just been created, here or by another process.
-        tried = [t for t in trials if t.params and t.number not in self.retried]
-        return {self.space.key(trial.params) for trial in tried}
+        return {
+            self.space.key(trial.params)
+            for trial in study.get_trials(deepcopy=False)
+            if trial.params and trial.number not in self.retried
+        }
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -55,20 +55,14 @@ class UntriedPointSampler(BaseSampler):
     ) -> dict[str, Any]:
         """Return an untried point; an empty one leaves each field to `sample_independent`."""
         tried = self._tried_keys(study)
-        for point in self._proposals(study, trial, search_space):
-            if self.space.key(point) not in tried:
-                return dict(point)
-        untried = [point for key, point in self.space.points.items() if key not in tried]
-        return dict(random.Random(trial.number).choice(untried)) if untried else {}
-
-    def _proposals(
-        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> Iterator[Point]:
         tpe = TPESampler(seed=trial.number, multivariate=True)
         for _ in range(MAX_TPE_PROPOSALS if self.kind == "tpe" else 0):
+            point = tpe.sample_relative(study, trial, search_space)
             # TPE proposes nothing before it has seen enough trials.
-            if point := tpe.sample_relative(study, trial, search_space):
-                yield point
+            if point and self.space.key(point) not in tried:
+                return point
+        untried = [point for key, point in self.space.points.items() if key not in tried]
+        return dict(random.Random(trial.number).choice(untried)) if untried else {}
 
     def sample_independent(
         self,
@@ -78,8 +72,7 @@ class UntriedPointSampler(BaseSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """Sample one field at random."""
-        seed = zlib.crc32(f"{trial.number} {param_name}".encode())
-        sampler = RandomSampler(seed=seed)
+        sampler = RandomSampler(seed=zlib.crc32(f"{trial.number} {param_name}".encode()))
         return sampler.sample_independent(study, trial, param_name, param_distribution)
 
 
@@ -97,9 +90,3 @@ class LastValueMedianPruner(MedianPruner):
         last = copy.copy(trial)
         last.intermediate_values = {trial.last_step: trial.intermediate_values[trial.last_step]}
         return super().prune(study, last)
-
-
-def failed_trials(study: Study) -> frozenset[int]:
-    """Return the numbers of the trials that failed."""
-    states = (TrialState.FAIL,)
-    return frozenset(t.number for t in study.get_trials(deepcopy=False, states=states))

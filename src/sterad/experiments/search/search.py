@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import optuna
 from optuna import Study
-from optuna.pruners import BasePruner, NopPruner
+from optuna.pruners import NopPruner
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from sterad.errors import SteradError
@@ -18,7 +18,6 @@ from sterad.experiments.search.sampler import (
     PRUNER_STARTUP_TRIALS,
     LastValueMedianPruner,
     UntriedPointSampler,
-    failed_trials,
 )
 from sterad.experiments.search.storage import (
     hide_password,
@@ -56,18 +55,22 @@ class Search:
     def open(cls, plan: SearchPlan, storage: str) -> "Search":
         """Load or create the study of a plan; requeue the trials of killed processes."""
         optuna.logging.set_verbosity(optuna.logging.WARNING)
+        # The first evaluations cover few classes and predict little.
+        warmup = plan.config.settings.anytime // 3
+        pruner = LastValueMedianPruner(PRUNER_STARTUP_TRIALS, warmup) if plan.prune else NopPruner()
         with storage_errors(storage):
             study = optuna.create_study(
                 storage=open_storage(storage),
                 study_name=plan.name,
                 direction="maximize",
-                pruner=_create_pruner(plan),
+                pruner=pruner,
                 load_if_exists=True,
             )
             requeue_abandoned_trials(study)
             # Trials that failed before this call are tried again, those that fail in it are not.
-            sampler = UntriedPointSampler(plan.space, plan.sampler, failed_trials(study))
-            study.sampler = sampler
+            failed = study.get_trials(deepcopy=False, states=(TrialState.FAIL,))
+            retried = frozenset(trial.number for trial in failed)
+            study.sampler = sampler = UntriedPointSampler(plan.space, plan.sampler, retried)
         return cls(plan, study, sampler, storage)
 
     @property
@@ -179,7 +182,6 @@ class RunningTrial:
     reported: set[int] = field(default_factory=set)
     """Steps whose values are in the study."""
     state: TrialState = TrialState.RUNNING
-    error: str | None = None
 
     @property
     def next_config(self) -> RunConfig:
@@ -207,14 +209,10 @@ class RunningTrial:
             # TPE learns from pruned trials and ignores failed ones.
             diverged = DIVERGED in (outcome.error or "")
             self.state = TrialState.PRUNED if diverged else TrialState.FAIL
-            self.error = outcome.error
-        return None if self.state is TrialState.RUNNING else self._finish(study)
-
-    def _finish(self, study: Study) -> FrozenTrial:
-        """Store the final state of the trial in the study."""
+            self.trial.set_user_attr("error", outcome.error)
+        if self.state is TrialState.RUNNING:
+            return None
         self.trial.set_user_attr("finals", self.finals)
-        if self.error is not None:
-            self.trial.set_user_attr("error", self.error)
         value = self.mean if self.state is TrialState.COMPLETE else None
         return study.tell(self.trial, value, self.state)
 
@@ -247,11 +245,3 @@ class RunningTrial:
     def _step(self, samples: int, total: int) -> int:
         evaluation = samples * self.configs[0].settings.anytime // total
         return len(self.finals) * self._steps_per_seed + evaluation
-
-
-def _create_pruner(plan: SearchPlan) -> BasePruner:
-    if not plan.prune:
-        return NopPruner()
-    # The first evaluations cover few classes and predict little.
-    warmup = plan.config.settings.anytime // 3
-    return LastValueMedianPruner(PRUNER_STARTUP_TRIALS, n_warmup_steps=warmup)

@@ -103,9 +103,7 @@ class JournalLock:
     """A lock for Optuna's journal that is released if its process is killed, and that times out."""
 
     def __init__(self, file: Path) -> None:
-        """Protect a journal file."""
         self.file = file
-        self.lock: filelock.BaseFileLock | None = None
 
     def acquire(self) -> bool:
         """Wait for the lock, then remove a last line that a kill or a full disk left incomplete."""
@@ -130,9 +128,8 @@ class JournalLock:
 
     def release(self) -> None:
         """Release the lock."""
-        if self.lock is not None:
-            self.lock.release()
-            self.lock = None
+        self.lock.release()
+        del self.lock
 
 
 def set_owner(trial: Trial) -> None:
@@ -141,23 +138,14 @@ def set_owner(trial: Trial) -> None:
     trial.set_user_attr("owner", owner)
 
 
-def requeue_abandoned_trials(study: Study) -> int:
-    """Queue the points of abandoned trials again; their runs continue from their checkpoints.
-
-    Return how many were queued.
-    """
-    running = study.get_trials(states=(TrialState.RUNNING,))
-    return sum(_requeue(study, trial) for trial in running if _is_abandoned(trial))
-
-
-def _requeue(study: Study, trial: FrozenTrial) -> bool:
-    try:
-        study.tell(trial.number, state=TrialState.FAIL)
-    except ValueError:
-        return False  # another process has requeued it
-    if trial.params:
-        study.enqueue_trial(trial.params)
-    return bool(trial.params)
+def requeue_abandoned_trials(study: Study) -> None:
+    """Queue the points of abandoned trials again; their runs continue from their checkpoints."""
+    for trial in study.get_trials(states=(TrialState.RUNNING,)):
+        if _is_abandoned(trial):
+            with contextlib.suppress(ValueError):  # another process has requeued it
+                study.tell(trial.number, state=TrialState.FAIL)
+                if trial.params:
+                    study.enqueue_trial(trial.params)
 
 
 def _is_abandoned(trial: FrozenTrial) -> bool:
@@ -175,6 +163,6 @@ def _process_exists(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
-        return True
+    except PermissionError:  # it belongs to another user
+        pass
     return True

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from sterad.errors import SteradError
+from sterad.saved_state import check_count, check_labels, check_like
 from sterad.validation import Range
 
 
@@ -55,6 +56,7 @@ class TaskCounter:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the state that `state_dict` returned."""
+        check_count(state["finished"], "finished tasks")
         self.finished = state["finished"]
         if self.detector is not None:
             self.detector.load_state_dict(state["detector"])
@@ -111,6 +113,10 @@ class ChangeDetector:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state that `state_dict` returned."""
+        for name in ("lag", "task", "since"):
+            check_like(state[name], 0, name)
+        for name in ("seen", "old"):
+            check_labels(state[name], name)
         self.lag, self.task, self._since = state["lag"], state["task"], state["since"]
         self.seen = frozenset(state["seen"].tolist())
         self.old = frozenset(state["old"].tolist())

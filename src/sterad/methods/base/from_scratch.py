@@ -17,9 +17,10 @@ from torch import Tensor
 
 from sterad.errors import SteradError
 from sterad.memory import SlotMemory
-from sterad.methods.base.learner import Cost, Learner, Problem
+from sterad.methods.base.learner import Cost, Learner, Problem, TrainingTime
 from sterad.methods.base.parts import Parts, ReplayConfig, load_memory
 from sterad.methods.base.replay import Replay
+from sterad.saved_state import check_count
 from sterad.seeds import generator
 from sterad.streams import Batch
 from sterad.validation import Count
@@ -39,7 +40,7 @@ class FromScratch(Replay):
     Config = FromScratchConfig
     config: FromScratchConfig
     memory: SlotMemory
-    predicts_immediately: ClassVar[bool] = False
+    trains: ClassVar[TrainingTime] = "at-evaluation"
 
     def __init__(self, config: FromScratchConfig, problem: Problem, parts: Parts) -> None:
         """Refuse fields that only concern steps on the stream, and memories without slots."""
@@ -76,16 +77,12 @@ class FromScratch(Replay):
 
     def observe(self, batch: Batch) -> None:
         """Store the batch."""
-        self.admit(batch)
+        self.see(batch)
         self.remember(batch)
         self.samples += len(batch)
 
     def widen(self, outputs: int) -> None:
         """Do nothing: the next network is wide enough."""
-
-    def head_outputs(self) -> int:
-        """Return one output per declared or seen class."""
-        return max(super().head_outputs(), int(self.seen[-1]) + 1 if len(self.seen) else 1)
 
     def consolidate(self) -> None:
         """Train a new network if there was a batch since the last one, and fit the classifier."""
@@ -101,8 +98,8 @@ class FromScratch(Replay):
         purposes = ("network", "views", "order")
         self.rng = {name: generator(seed, f"{name} {self.samples}") for name in purposes}
         # A new engine as well: the gradient scaler of an earlier one would keep its scale.
-        parts, execution = self.parts, self.problem.execution
-        self.engine = parts.engine(self.make_network(), execution, parts.optimizer)
+        network = self.make_network(max(self.problem.classes or 1, int(self.seen[-1]) + 1))
+        self.engine = self.parts.engine(network, self.problem.execution, self.parts.optimizer)
         for epoch in range(self.config.epochs):
             for group in self.engine.optimizer.param_groups:
                 group["lr"] = self.rate(epoch)
@@ -113,7 +110,7 @@ class FromScratch(Replay):
 
     def learn(self, slots: Tensor) -> None:
         """Take a step on the images in some slots of the memory."""
-        self.step(self.loss(self.memory.at(slots), self.memory.at(slots[:0])))
+        self.step(self.loss(self.memory.read(slots), self.memory.read(slots[:0])))
 
     def shuffle(self) -> Iterator[Tensor]:
         """Yield the slots of the memory in random batches for one epoch."""
@@ -153,5 +150,6 @@ class FromScratch(Replay):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the state that `state_dict` returned; the next prediction needs consolidate()."""
         Learner.load_state_dict(self, state)
+        check_count(state["samples"], "samples")
+        load_memory(self.memory, state["memory"], self.seen, self.problem.input_shape)
         self.samples, self.trained_after = state["samples"], None
-        load_memory(self.memory, state["memory"])

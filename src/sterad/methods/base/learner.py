@@ -1,8 +1,9 @@
 """Learner: the interface of every method, and `build_learner`, which makes one."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from typing import Any, ClassVar, TypeVar, overload
+from typing import Any, ClassVar, Literal, TypeVar, overload
 
 import numpy as np
 import torch
@@ -11,10 +12,12 @@ from torch import Tensor
 from sterad.engine import Execution
 from sterad.errors import SteradError
 from sterad.registry import Registry
+from sterad.saved_state import check_labels
 from sterad.streams import Batch, Boundary
 from sterad.validation import check_fields, field_names
 
 L = TypeVar("L", bound="Learner")
+TrainingTime = Literal["on-stream", "at-evaluation", "at-end"]
 PREDICTION_BATCH_SIZE = 500
 """Images passed to `predict` at a time where there are many."""
 FORWARD_COST = 1 / 3
@@ -57,13 +60,9 @@ class Learner(ABC):
 
     Config: ClassVar[type[Any]]
     """The frozen dataclass of the method's fields."""
-    final_only: ClassVar[bool] = False
-    """Whether to evaluate only at the end: consolidation is expensive."""
-    predicts_immediately: ClassVar[bool] = True
-    """Whether `immediate_scores` needs no `consolidate()` after the last batch."""
-    sample_losses: list[tuple[Tensor, Tensor]] | None = None
-    """If a list, `observe` appends losses (n,) and labels (n,) of its samples where the method has
-    them; this does not change what is learned."""
+    trains: ClassVar[TrainingTime] = "on-stream"
+    """When the network is trained: with each batch, in each `consolidate()`, or in a single one
+    after the last batch, because it is expensive."""
 
     def __init__(self, config: Any, problem: Problem) -> None:
         """Check the config; no class has been seen."""
@@ -72,6 +71,9 @@ class Learner(ABC):
         self.problem = problem
         self.seen = torch.zeros(0, dtype=torch.int64)
         """Labels seen so far, ascending."""
+        self.sample_losses: list[tuple[Tensor, Tensor]] | None = None
+        """If a list, `observe` appends losses (n,) and labels (n,) of its samples where the method
+        has them; this does not change what is learned."""
         self.consolidation_images = 0
         """Images passed through networks that `consolidate()` trains; not part of the state,
         because consolidation does not change what is learned."""
@@ -110,6 +112,12 @@ class Learner(ABC):
     def immediate_scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores of the current weights, without a call of `consolidate()` before."""
 
+    def record_losses(self, loss: Callable[..., Tensor], outputs: Tensor, labels: Tensor) -> None:
+        """Append the losses of single samples to `sample_losses`, if that is a list."""
+        if self.sample_losses is not None:
+            losses = loss(outputs.detach(), labels, reduction="none")
+            self.sample_losses.append((losses, labels))
+
     def predict(self, x: Tensor) -> Tensor:
         """Return the label of each of x: (n, ...), as of the last `consolidate()`."""
         scores, labels = self.scores(x)
@@ -129,14 +137,15 @@ class Learner(ABC):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state_dict()` of a learner with equal config and problem, bit for bit."""
+        check_labels(state["seen"], "seen")
         self.seen = state["seen"]
 
-    def admit(self, batch: Batch) -> None:
+    def see(self, batch: Batch) -> None:
         """Check a batch and add its classes to `seen`."""
         check_batch(batch, self.problem)
-        self._see(batch.y)
+        self._add_classes(batch.y)
 
-    def _see(self, labels: Tensor) -> bool:
+    def _add_classes(self, labels: Tensor) -> bool:
         """Add the classes of `labels` to `seen`; return whether one of them is new."""
         known = set(self.seen.tolist())
         new = set(labels.tolist()) - known

@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from sterad.classifiers import CLASSIFIERS, Classifier
-from sterad.encoders import Encoder, Network
-from sterad.encoders.network import make_encoder
+from sterad.encoders import Encoder, Network, make_encoder
 from sterad.engine import Engine
 from sterad.engine.engine import MakeOptimizer
 from sterad.errors import SteradError
@@ -21,7 +20,15 @@ from sterad.memory import MEMORIES, Memory, SlotMemory
 from sterad.methods.base.learner import Problem
 from sterad.methods.base.teacher import TeacherConfig
 from sterad.seeds import generator
-from sterad.validation import ADDED, BatchSize, BelowOne, Count, NonNegative, Positive, Views
+from sterad.validation import (
+    OMIT_DEFAULT_FROM_ID,
+    BatchSize,
+    BelowOne,
+    Count,
+    NonNegative,
+    Positive,
+    Views,
+)
 from sterad.views import AUGMENTATIONS
 from sterad.views.augmentations import Augmentation
 
@@ -78,7 +85,7 @@ class ReplayConfig(TeacherConfig, OptimizerConfig):
     """Layers on the encoder: mlp, linear, cosine or none."""
     classifier: str = "head"
     """What predicts: the trained head, or a classifier that is fitted to features of the memory."""
-    memory_policy: str = field(default="reservoir", metadata=ADDED)
+    memory_policy: str = field(default="reservoir", metadata=OMIT_DEFAULT_FROM_ID)
     """Which images the memory keeps: see `sterad list memories`."""
 
 
@@ -128,8 +135,23 @@ def make_parts(config: ReplayConfig, problem: Problem, head_classifier: str | No
     )
 
 
-def load_memory(memory: Memory, state: dict[str, Any]) -> None:
-    """Restore a memory, and refuse one that does not restore all of its state."""
+def load_memory(
+    memory: Memory, state: dict[str, Any], seen: Tensor, input_shape: tuple[int, ...]
+) -> None:
+    """Restore a memory, and refuse one that does not restore all of its state.
+
+    Samples of another shape or of classes that were never seen are refused as well.
+    """
+    columns = state.get("columns")
+    if isinstance(memory, SlotMemory) and columns:
+        x, y = columns["x"], columns["y"]
+        dtypes = (torch.uint8,) if len(input_shape) == 3 else (torch.float32, torch.float64)
+        if tuple(x.shape[1:]) != input_shape or x.dtype not in dtypes:
+            raise ValueError(f"the memory does not hold inputs of shape {input_shape}")
+        if y.dim() != 1 or y.dtype != torch.int64:
+            raise ValueError("the labels in memory are not int64 with one dimension")
+        if not bool(torch.isin(y, seen).all()):
+            raise ValueError("the memory holds classes that were never seen")
     memory.load_state_dict(state)
     if isinstance(memory, SlotMemory) and len(memory) != memory.filled(state):
         raise SteradError(

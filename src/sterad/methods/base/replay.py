@@ -10,8 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.classifiers import Classifier
-from sterad.encoders import Network
-from sterad.encoders.heads import make_head
+from sterad.encoders import Network, build_network
 from sterad.errors import SteradError
 from sterad.methods.base.boundaries import BoundaryConfig, TaskCounter
 from sterad.methods.base.learner import (
@@ -24,7 +23,8 @@ from sterad.methods.base.learner import (
 )
 from sterad.methods.base.parts import EncodedMemory, Parts, ReplayConfig, load_memory, make_parts
 from sterad.methods.base.teacher import Teacher, TeacherConfig, distillation
-from sterad.seeds import generator, use_generator
+from sterad.saved_state import check_like, tensors_of
+from sterad.seeds import generator
 from sterad.streams import Batch, Boundary
 
 
@@ -60,7 +60,8 @@ class Replay(Learner):
             )
         self.parts, self.memory, self.augmentation = parts, parts.memory, parts.augmentation
         self.rng = {name: generator(problem.seed, name) for name in ("network", "views")}
-        self.engine = parts.engine(self.make_network(), problem.execution, parts.optimizer)
+        network = self.make_network(problem.classes or 1)
+        self.engine = parts.engine(network, problem.execution, parts.optimizer)
         self.encoded_memory = EncodedMemory(self.memory)
         self.fitted: Classifier | None = None
         ema = config.teacher == "ema"
@@ -77,17 +78,11 @@ class Replay(Learner):
     @classmethod
     def cost(cls, config: Any, batch_size: int, memory: int, samples: float) -> Cost:
         """Return the cost of all steps on a stream batch, and of encoding the memory."""
-        replayed = cls.replay_size(config, batch_size)
+        replayed: int = config.memory_batch
         teacher = (2 + FORWARD_COST) * (batch_size + replayed) if config.teacher != "none" else 0
         step = (cls.step_cost(config, batch_size, replayed) + teacher) * config.memory_iterations
         encoded = 0 if config.classifier == cls.head_classifier else FORWARD_COST * memory
         return Cost(step, encoded)
-
-    @classmethod
-    def replay_size(cls, config: Any, batch_size: int) -> int:
-        """Return the number of images retrieved for a stream batch."""
-        size: int = config.memory_batch
-        return size
 
     @classmethod
     def step_cost(cls, config: Any, batch_size: int, replayed: int) -> float:
@@ -106,22 +101,14 @@ class Replay(Learner):
         """Images passed through the network in training, all views counted."""
         return self.engine.images
 
-    def head_outputs(self) -> int:
-        """Return the number of outputs of a new head: one per declared class."""
-        return self.problem.classes or 1
-
-    def make_network(self) -> Network:
-        """Return a new network with weights drawn from the seed."""
-        rng = self.rng["network"]
-        with use_generator(rng), torch.device(rng.device):
-            encoder = self.parts.encoder()
-            outputs = encoder.features if self.config.head == "none" else self.head_outputs()
-            head = make_head(self.config.head, encoder.features, outputs)
-        return Network(encoder, head)
+    def make_network(self, outputs: int) -> Network:
+        """Return a new network with weights drawn from the seed and so many outputs of the head."""
+        width = None if self.config.head == "none" else outputs
+        return build_network(self.parts.encoder, self.config.head, width, self.rng["network"])
 
     def observe(self, batch: Batch) -> Tensor | None:
         """Retrieve, then loss, then step, then remember."""
-        self.admit(batch)
+        self.see(batch)
         loss = None
         for _ in range(self.config.memory_iterations):
             retrieved = self.retrieve(batch)
@@ -153,12 +140,12 @@ class Replay(Learner):
         """Offer the raw stream batch to the memory."""
         self.memory.update(batch)
 
-    def admit(self, batch: Batch) -> None:
+    def see(self, batch: Batch) -> None:
         """Check a batch, detect a new task, and widen the head for labels beyond it."""
         check_batch(batch, self.problem)
         if self.tasks is not None and self.tasks.detect(batch.y):
             self.end_task()
-        if self._see(batch.y) and self.head_classifier is not None:
+        if self._add_classes(batch.y) and self.head_classifier is not None:
             outputs = int(self.seen[-1]) + 1
             if outputs > self.network.outputs:
                 self.widen(outputs)
@@ -193,17 +180,11 @@ class Replay(Learner):
 
     def forward_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return raw outputs of all views of a batch, from one pass, and their labels."""
-        x, labels = self._stack_views(batch)
+        x, labels = self.stack_views(batch)
         return self.engine.forward([x]), labels
 
-    def forward_each(self, *batches: Batch) -> list[tuple[Tensor, Tensor]]:
-        """Return `forward_views` of each batch, from separate passes that may run in parallel."""
-        inputs = [self._stack_views(batch) for batch in batches]
-        outputs = self.engine.forward([x for x, _ in inputs])
-        labels = [y for _, y in inputs]
-        return list(zip(outputs.split([*map(len, labels)]), labels, strict=True))
-
-    def _stack_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def stack_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return all views of a batch one after the other, and their labels."""
         views = self.views_of(self.engine.to_device(batch.x))
         if len(views) == 1:  # avoid copies
             return views[0], self.engine.to_device(batch.y)
@@ -293,11 +274,19 @@ class Replay(Learner):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a state, whose head may be wider than this one's."""
+        if (outputs := state["outputs"]) > self.network.outputs:
+            widths = [len(one) for one in tensors_of(state["network"]) if one.dim()]
+            if outputs not in widths:  # a wrong number could take all memory
+                raise ValueError(f"no weights have {outputs} outputs")
+            self.widen(outputs)
+        self.engine.check_state(state)
+        states = {name: rng.get_state() for name, rng in self.rng.items()}
+        check_like(state["rng"], states, "rng")
+        if self.teacher is not None:
+            check_like(state["teacher"], self.teacher.network.state_dict(), "teacher")
         super().load_state_dict(state)
-        if state["outputs"] > self.network.outputs:
-            self.widen(state["outputs"])
+        load_memory(self.memory, state["memory"], self.seen, self.problem.input_shape)
         self.engine.load_state_dict(state)
-        load_memory(self.memory, state["memory"])
         for name, rng in self.rng.items():
             rng.set_state(state["rng"][name])
         if self.teacher is not None:

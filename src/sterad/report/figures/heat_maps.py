@@ -1,13 +1,12 @@
 """Heat maps of single runs: the accuracy matrix, and the confusion matrix in task order."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sterad.report.section import Run, Section, run_figure
+from sterad.report.section import Run, Section, run_figures
 from sterad.report.style import WIDTH, make_figure, shorten, tick_labels, use_theme
 from sterad.report.tables import percent
 from sterad.results.record import Moment, RunRecord, StreamFacts
@@ -21,7 +20,7 @@ _MAX_NUMBERED_COLUMNS = 14  # more columns leave no room for a number in every c
 _MAX_TASK_LINES = 25
 
 
-def matrix_section(runs: Sequence[Run], notes: Sequence[str]) -> Section:
+def matrix_section(runs: Sequence[Run], notes: tuple[str, ...]) -> Section:
     """Return the section of accuracy matrices, one figure per run."""
     return Section(
         "matrix",
@@ -29,16 +28,12 @@ def matrix_section(runs: Sequence[Run], notes: Sequence[str]) -> Section:
         "Accuracy in percent on the test images of each task (columns) at each evaluation (rows). "
         "A column shows how a task is learned and then remembered or forgotten; a cell is blank "
         "before any of its classes has been seen.",
-        tuple(
-            run_figure(
-                partial(draw_accuracy_matrix, run.record),
-                run,
-                f"Final average accuracy {percent(run.record.final_average_accuracy)} %.",
-            )
-            for run in runs
-            if run.record.accuracy_matrix
+        run_figures(
+            [run for run in runs if run.record.accuracy_matrix],
+            draw_accuracy_matrix,
+            lambda record: f"Final average accuracy {percent(record.final_average_accuracy)} %.",
         ),
-        tuple(notes),
+        notes,
     )
 
 
@@ -52,26 +47,24 @@ def row_moments(record: RunRecord) -> tuple[Moment, ...]:
     return moments if len(moments) == len(record.accuracy_matrix) else ()
 
 
+@use_theme()
 def draw_accuracy_matrix(record: RunRecord) -> "Figure":
     """Draw the accuracy matrix of one run in percent."""
-    cells = np.array(
-        [[np.nan if cell is None else 100 * cell for cell in row] for row in record.accuracy_matrix]
-    )
+    cells = 100 * np.array(record.accuracy_matrix, float)  # None becomes NaN
     rows, columns = cells.shape
     highest = max(10.0, 10 * np.ceil(cells[~np.isnan(cells)].max(initial=0.0) / 10))
     moments = row_moments(record)
     names = [f"{moment.samples:,}" for moment in moments] or [str(row + 1) for row in range(rows)]
-    with use_theme():
-        figure, axes = make_figure(height=0.74 + max(1.2, min(4.2, 0.27 * rows)))
-        axes.set_yticks(np.arange(rows), names)
-        axes.set_ylabel("images learned" if moments else "moment")
-        axes.set_xticks(np.arange(columns), tick_labels(record.evaluations))
-        axes.set_xlabel("task, in stream order" if columns > 1 else "evaluation")
-        _draw_cells(axes, cells, highest, "accuracy (%)")
-        return figure
+    figure, axes = make_figure(height=0.74 + max(1.2, min(4.2, 0.27 * rows)))
+    axes.set_yticks(np.arange(rows), names)
+    axes.set_xticks(np.arange(columns), tick_labels(record.evaluations))
+    axes.set_xlabel("task, in stream order" if columns > 1 else "evaluation")
+    axes.set_ylabel("images learned" if moments else "moment")
+    _draw_cells(axes, cells, highest, "accuracy (%)")
+    return figure
 
 
-def confusion_section(runs: Sequence[Run], notes: Sequence[str]) -> Section:
+def confusion_section(runs: Sequence[Run], notes: tuple[str, ...]) -> Section:
     """Return the section of confusion matrices, one figure per run."""
     known = [run for run in runs if run.record.confusion]
     return Section(
@@ -80,11 +73,8 @@ def confusion_section(runs: Sequence[Run], notes: Sequence[str]) -> Section:
         "Predictions at the end of the stream in percent of each class: true classes in rows, "
         "predicted classes in columns, both in the order of the tasks, with white lines between "
         "tasks. The diagonal is correct; errors on the right are classes that were learned last.",
-        tuple(
-            run_figure(partial(draw_confusion, run.record), run, _describe_confusion(run.record))
-            for run in known
-        ),
-        tuple(notes) if known else ("No record has a confusion matrix.",),
+        run_figures(known, draw_confusion, _describe_confusion),
+        notes if known else ("No record has a confusion matrix.",),
     )
 
 
@@ -131,23 +121,22 @@ def last_task_errors(record: RunRecord) -> float | None:
     return float(counts[:, starts[-1] :].sum() / errors) if errors else None
 
 
+@use_theme()
 def draw_confusion(record: RunRecord) -> "Figure":
     """Draw the confusion matrix: true classes in rows, predicted classes in columns."""
     order, starts = task_order(record.stream)
     names = [record.stream.class_names[c] for c in order]
     positions = np.arange(len(names))
-    with use_theme():
-        figure, axes = make_figure(height=4.4)
-        axes.set_xticks(positions, tick_labels([shorten(name, 10) for name in names]))
-        axes.set_yticks(positions, [shorten(name, 7) for name in names])
-        axes.set_xlabel("predicted class, in task order")
-        axes.set_ylabel("true class")
-        cells = confusion_percentages(record)
-        _draw_cells(axes, cells, 100.0, "share of the class (%)", write_zeros=False)
-        for start in starts if len(starts) <= _MAX_TASK_LINES else ():
-            for line in (axes.axhline, axes.axvline):
-                line(start - 0.5, color="#ffffff", linewidth=1.2)
-        return figure
+    figure, axes = make_figure(height=4.4)
+    axes.set_xticks(positions, tick_labels([shorten(name, 10) for name in names]))
+    axes.set_yticks(positions, [shorten(name, 7) for name in names])
+    axes.set(xlabel="predicted class, in task order", ylabel="true class")
+    cells = confusion_percentages(record)
+    _draw_cells(axes, cells, 100.0, "share of the class (%)", write_zeros=False)
+    for start in starts if len(starts) <= _MAX_TASK_LINES else ():
+        for line in (axes.axhline, axes.axvline):
+            line(start - 0.5, color="#ffffff", linewidth=1.2)
+    return figure
 
 
 def _draw_cells(
@@ -157,37 +146,22 @@ def _draw_cells(
     rows, columns = cells.shape
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    if columns <= _MAX_NUMBERED_COLUMNS and rows <= 2 * _MAX_NUMBERED_COLUMNS:
-        _draw_numbered(axes, cells, highest, write_zeros)
-    else:
+    if columns > _MAX_NUMBERED_COLUMNS or rows > 2 * _MAX_NUMBERED_COLUMNS:
         _draw_image(axes, cells, highest, label)
-
-
-def _draw_numbered(axes: "Axes", cells: Cells, highest: float, write_zeros: bool) -> None:
-    rows, columns = cells.shape
-    axes.pcolormesh(
-        np.arange(columns + 1) - 0.5,
-        np.arange(rows + 1) - 0.5,
-        np.ma.masked_invalid(cells),
-        cmap="viridis",
-        vmin=0.0,
-        vmax=highest,
-    )
+        return
+    x, y = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
+    known = np.ma.masked_invalid(cells)
+    mesh = axes.pcolormesh(x, y, known, cmap="viridis", vmin=0.0, vmax=highest)
     axes.invert_yaxis()
     decimals = 1 if columns <= 8 else 0
     size = min(8.0, 72 * (WIDTH - 0.74) / columns / (2.4 + decimals))
     for (row, column), value in np.ndenumerate(cells):
         if not np.isnan(value) and (write_zeros or value > 0):
+            red, green, blue, _ = mesh.cmap(value / highest)
+            is_dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
+            color = "#ffffff" if is_dark else "#111111"
             text = f"{value:.{decimals}f}"
-            color = _contrasting_color(value / highest)
             axes.text(column, row, text, ha="center", va="center", size=size, color=color)
-
-
-def _contrasting_color(shade: float) -> str:
-    import matplotlib
-
-    red, green, blue, _ = matplotlib.colormaps["viridis"](shade)
-    return "#ffffff" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else "#111111"
 
 
 def _draw_image(axes: "Axes", cells: Cells, highest: float, label: str) -> None:

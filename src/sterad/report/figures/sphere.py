@@ -1,14 +1,12 @@
 """Features around their fixed directions at several steps, as in the paper's figure 1."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sterad.errors import SteradError
-from sterad.report.section import Run, Section, method_names, run_figure
+from sterad.report.section import Run, Section, method_names, run_figures
 from sterad.report.style import INK, PALETTE, WIDTH, shorten, use_theme
 from sterad.results.record import RunRecord, SphereFrame
 
@@ -34,18 +32,15 @@ def sphere_section(runs: Sequence[Run], notes: Sequence[str]) -> Section:
         "Features of test images of three classes, of the first, a middle and the last task, in "
         "the space of their fixed directions (squares). A square is hollow before the stream "
         "contains its class; faint points are on the far side of the sphere.",
-        tuple(
-            run_figure(partial(draw_spheres, run.record), run, _describe_classes(run.record))
-            for run in drawn
-        ),
+        run_figures(drawn, draw_spheres, _describe_classes),
         (*notes, *(f"{name} has no fixed directions." for name in without)),
         is_wide=True,
     )
 
 
 def _describe_classes(record: RunRecord) -> str:
-    classes = record.sphere.classes if record.sphere is not None else ()
-    names = [record.stream.class_names[label] for label in classes]
+    assert record.sphere is not None
+    names = [record.stream.class_names[label] for label in record.sphere.classes]
     return f"Classes {', '.join(names)}, in the order of their tasks."
 
 
@@ -61,44 +56,28 @@ def has_appeared(record: RunRecord, frame: SphereFrame, label: int) -> bool:
     return any(counts[label] for counts in record.stream.proportions[:past])
 
 
+@use_theme()
 def draw_spheres(record: RunRecord) -> "Figure":
     """Draw one sphere per frame, from early to late."""
     from matplotlib.figure import Figure
 
-    if record.sphere is None or not record.sphere.frames:
-        raise SteradError(
-            f"the run {record.id} has no features on the sphere: "
-            "choose a method with fixed directions"
-        )
-    sphere = record.sphere
-    with use_theme():
-        side = 2 * WIDTH / 3
-        figure = Figure(figsize=(side * len(sphere.frames), side))
-        panels = figure.subplots(1, len(sphere.frames), squeeze=False)[0]
-        figure.subplots_adjust(left=0.005, right=0.995, bottom=0.01, top=0.92, wspace=0.02)
-        for axes, frame in zip(panels, sphere.frames, strict=True):
-            _draw_frame(axes, record, frame, sphere.classes)
-        return figure
-
-
-def _draw_frame(
-    axes: "Axes", record: RunRecord, frame: SphereFrame, classes: tuple[int, int, int]
-) -> None:
-    axes.set_aspect("equal")
-    axes.set_xlim(-1.22, 1.22)
-    axes.set_ylim(-1.22, 1.22)
-    axes.set_axis_off()
-    axes.set_title(_frame_title(record, frame))
-    _draw_grid(axes)
-    for axis, (label, color) in enumerate(zip(classes, PALETTE, strict=False)):
-        _draw_points(axes, frame, label, color)
-        name = shorten(record.stream.class_names[label], 12)
-        _draw_direction(axes, axis, name, color, has_appeared(record, frame, label))
-
-
-def _frame_title(record: RunRecord, frame: SphereFrame) -> str:
-    samples = next((m.samples for m in record.moments if m.step == frame.step), None)
-    return f"after step {frame.step:,}" if samples is None else f"after {samples:,} images"
+    assert record.sphere is not None
+    frames, side = record.sphere.frames, 2 * WIDTH / 3
+    figure = Figure(figsize=(side * len(frames), side))
+    panels = figure.subplots(1, len(frames), squeeze=False)[0]
+    figure.subplots_adjust(left=0.005, right=0.995, bottom=0.01, top=0.92, wspace=0.02)
+    samples = {moment.step: moment.samples for moment in reversed(record.moments)}
+    for axes, frame in zip(panels, frames, strict=True):
+        images = samples.get(frame.step)
+        title = f"after step {frame.step:,}" if images is None else f"after {images:,} images"
+        axes.set(aspect="equal", xlim=(-1.22, 1.22), ylim=(-1.22, 1.22), title=title)
+        axes.set_axis_off()
+        _draw_grid(axes)
+        for axis, label in enumerate(record.sphere.classes):
+            _draw_points(axes, frame, label, PALETTE[axis])
+            name = shorten(record.stream.class_names[label], 12)
+            _draw_direction(axes, axis, name, has_appeared(record, frame, label))
+    return figure
 
 
 def _draw_grid(axes: "Axes") -> None:
@@ -123,15 +102,9 @@ def _draw_points(axes: "Axes", frame: SphereFrame, label: int, color: str) -> No
         axes.plot(*flat[side].T, "o", color=color, alpha=alpha, markersize=size, markeredgewidth=0)
 
 
-def _draw_direction(axes: "Axes", axis: int, name: str, color: str, has_appeared: bool) -> None:
-    (position,), _ = project(np.eye(3)[axis : axis + 1])
-    axes.plot(
-        *position,
-        "s",
-        markersize=7,
-        markeredgewidth=1.6,
-        markeredgecolor=INK if has_appeared else color,
-        markerfacecolor=color if has_appeared else "none",
-    )
+def _draw_direction(axes: "Axes", axis: int, name: str, is_filled: bool) -> None:
+    color, ((x, y),) = PALETTE[axis], project(np.eye(3)[axis : axis + 1])[0]
+    edge, face = (INK, color) if is_filled else (color, "none")
+    axes.plot(x, y, "s", ms=7, markeredgewidth=1.6, markeredgecolor=edge, markerfacecolor=face)
     x, y = ((-0.88, -0.92), (0.88, -0.92), (0.0, 1.1))[axis]
     axes.text(x, y, name, ha="center", va="center", color=color, weight="bold")

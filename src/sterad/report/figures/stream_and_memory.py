@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sterad.report.section import ReportFigure, Run, Section, method_names, run_figure
+from sterad.report.section import ReportFigure, Run, Section, method_names, run_figures, seed_of
 from sterad.report.style import add_legend, make_figure, set_stream_axis, task_colors, use_theme
 from sterad.results.grouping import Layout, flatten, format_setting
 from sterad.results.record import RunRecord, StreamFacts
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
@@ -29,8 +28,7 @@ def stream_section(layout: Layout) -> Section:
     streams: dict[str, RunRecord] = {}
     for _, _, records in layout.groups():
         streams.setdefault(_stream_name(records[0]), records[0])
-    figures = []
-    notes = set()
+    figures, notes = [], set()
     for name, record in streams.items():
         stream = record.stream
         if has_disjoint_tasks(stream):
@@ -51,21 +49,19 @@ def stream_section(layout: Layout) -> Section:
 
 
 def _stream_name(record: RunRecord) -> str:
-    settings = flatten(record.config)
     parts = [
         format_setting(path, value)
-        for path, value in settings.items()
+        for path, value in flatten(record.config).items()
         if path.startswith(("dataset.name", "stream.")) and value is not None
     ]
-    seed = format_setting("seed", settings.get("seed"))
-    return ", ".join([*(parts or [record.stream.name]), seed])
+    return ", ".join([*(parts or [record.stream.name]), f"seed {seed_of(record)}"])
 
 
 def has_disjoint_tasks(stream: StreamFacts) -> bool:
     """Return whether there are several tasks without common classes, and known proportions."""
     classes = [c for task in stream.tasks for c in task]
-    has_tasks = len(stream.tasks) > 1 and len(stream.proportions) > 0
-    return has_tasks and len(classes) == len(set(classes))
+    is_disjoint = len(classes) == len(set(classes))
+    return is_disjoint and len(stream.tasks) > 1 and len(stream.proportions) > 0
 
 
 def task_shares(stream: StreamFacts) -> tuple[Floats, Floats]:
@@ -85,6 +81,7 @@ def task_shares(stream: StreamFacts) -> tuple[Floats, Floats]:
     return (edges[:-1] + edges[1:]) / 2, shares
 
 
+@use_theme()
 def draw_proportions(stream: StreamFacts) -> "Figure":
     """Draw the share of each task along the stream as a filled line (the paper's figure 2)."""
     middles, shares = task_shares(stream)
@@ -92,34 +89,29 @@ def draw_proportions(stream: StreamFacts) -> "Figure":
     # Clear boundaries are steps; sloped lines would look blurry.
     step: Any = "mid" if stream.announced else None
     drawstyle: Any = "steps-mid" if stream.announced else "default"
-    with use_theme():
-        figure, axes = make_figure()
-        for task, color in enumerate(task_colors(len(stream.tasks))):
-            y = np.pad(shares[:, task], 1, mode="edge")
-            axes.fill_between(x, y, step=step, color=color, alpha=0.28, linewidth=0)
-            name = f"task {task + 1}" if len(stream.tasks) <= _MAX_NAMED_TASKS else None
-            axes.plot(x, y, drawstyle=drawstyle, color=color, linewidth=1.5, label=name)
-        axes.set_ylim(0, 102)
-        axes.set_ylabel("share of incoming images (%)")
-        axes.grid(axis="y")
-        set_stream_axis(axes, stream.samples)
-        add_legend(axes)
-        return figure
+    figure, axes = make_figure()
+    for task, color in enumerate(task_colors(len(stream.tasks))):
+        y = np.pad(shares[:, task], 1, mode="edge")
+        axes.fill_between(x, y, step=step, color=color, alpha=0.28, linewidth=0)
+        name = f"task {task + 1}" if len(stream.tasks) <= _MAX_NAMED_TASKS else None
+        axes.plot(x, y, drawstyle=drawstyle, color=color, linewidth=1.5, label=name)
+    axes.set(ylim=(0, 102), ylabel="share of incoming images (%)")
+    axes.grid(axis="y")
+    set_stream_axis(axes, stream.samples)
+    add_legend(axes)
+    return figure
 
 
 def memory_section(runs: Sequence[Run], notes: Sequence[str]) -> Section:
     """Return the section of memory contents, one figure per run with a memory."""
-    with_memory = [run for run in runs if has_memory(run.record)]
+    with_memory = [run for run in runs if any(m.memory for m in run.record.moments)]
     without = method_names([run for run in runs if run not in with_memory])
     return Section(
         "memory",
         "Memory contents",
         "Images in memory, stacked in the order of the tasks: one color per task, fine lines "
         "between classes.",
-        tuple(
-            run_figure(partial(draw_memory, run.record), run, _describe_memory(run.record))
-            for run in with_memory
-        ),
+        run_figures(with_memory, draw_memory, _describe_memory),
         (*notes, *(f"{name} has no memory." for name in without)),
     )
 
@@ -129,22 +121,18 @@ def _describe_memory(record: RunRecord) -> str:
     return f"At the end {sum(counts):,} images of {sum(n > 0 for n in counts)} classes."
 
 
-def has_memory(record: RunRecord) -> bool:
-    """Return whether the method has a memory."""
-    return any(moment.memory for moment in record.moments)
-
-
 def memory_counts(record: RunRecord) -> tuple[Integers, Integers]:
     """Return stream positions (t,) and images in memory (t, classes), from the empty memory on."""
     classes = len(record.stream.class_names)
     by_sample = {0: np.zeros(classes, np.int64)}
     for moment in record.moments:
-        counts = (*moment.memory, *[0] * (classes - len(moment.memory)))
-        by_sample[moment.samples] = np.array(counts, np.int64)
+        counts = np.array(moment.memory, np.int64)
+        by_sample[moment.samples] = np.pad(counts, (0, classes - len(counts)))
     samples = sorted(by_sample)
     return np.array(samples, np.int64), np.stack([by_sample[sample] for sample in samples])
 
 
+@use_theme()
 def draw_memory(record: RunRecord) -> "Figure":
     """Draw the images in memory as stacked areas, the first task at the bottom."""
     samples, counts = memory_counts(record)
@@ -153,30 +141,18 @@ def draw_memory(record: RunRecord) -> "Figure":
     if has_disjoint_tasks(record.stream):
         tasks = record.stream.tasks
         names = [f"task {task + 1}" for task in range(len(tasks))]
-    with use_theme():
-        figure, axes = make_figure()
-        _draw_stack(axes, samples, counts, tasks, names)
-        axes.set_ylim(0, 1.02 * max(1, int(counts.sum(axis=1).max())))
-        axes.set_ylabel("images in memory")
-        set_stream_axis(axes, record.stream.samples)
-        add_legend(axes)
-        return figure
-
-
-def _draw_stack(
-    axes: "Axes",
-    samples: Integers,
-    counts: Integers,
-    tasks: tuple[tuple[int, ...], ...],
-    names: list[str],
-) -> None:
+    figure, axes = make_figure()
     bottom = np.zeros(len(samples))
-    has_class_lines = counts.shape[1] <= _MAX_CLASS_LINES
     for task, name, color in zip(tasks, names, task_colors(len(tasks)), strict=True):
         label = name if len(tasks) <= _MAX_NAMED_TASKS else None
         top = bottom + counts[:, list(task)].sum(axis=1)
         axes.fill_between(samples, bottom, top, color=color, alpha=0.75, linewidth=0, label=label)
-        for c in task if has_class_lines else ():
+        for c in task if counts.shape[1] <= _MAX_CLASS_LINES else ():
             bottom = bottom + counts[:, c]
             axes.plot(samples, bottom, color="#ffffff", linewidth=0.5, alpha=0.6)
         bottom = top
+    highest = 1.02 * max(1, int(counts.sum(axis=1).max()))
+    axes.set(ylim=(0, highest), ylabel="images in memory")
+    set_stream_axis(axes, record.stream.samples)
+    add_legend(axes)
+    return figure

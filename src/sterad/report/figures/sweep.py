@@ -1,26 +1,30 @@
 """Final accuracy over a numeric setting; over the concentration it is the paper's figure 3."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from sterad.report.section import ReportFigure, Section, join_names
-from sterad.report.style import add_legend, line_style, make_figure, set_log_axis, use_theme
+from sterad.report.style import (
+    add_legend,
+    line_color,
+    line_style,
+    make_figure,
+    set_log_axis,
+    use_theme,
+)
 from sterad.report.tables import percent
 from sterad.results.grouping import Layout, Settings, find_varying, flatten, format_setting
 from sterad.results.record import RunRecord
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MIN_VALUES = 3
 """Settings with fewer values are not drawn."""
-Points = tuple[tuple[float, tuple[float, ...]], ...]
+Points = Sequence[tuple[float, Sequence[float]]]
 """Ascending values of the setting, each with the final average accuracy of every seed."""
 VARIANCE = "method.variance"
 """Drawn as the concentration, as in the paper."""
@@ -34,7 +38,7 @@ class Sweep:
     path: str
     name: str
     """The settings of the figure, without those of its lines."""
-    lines: tuple[tuple[str, Points], ...]
+    lines: Sequence[tuple[str, Points]]
     """Names and points."""
 
     @property
@@ -84,62 +88,42 @@ def _is_numeric(path: str, runs: Sequence[Settings]) -> bool:
 
 def _sweeps_over(
     path: str, runs: Sequence[tuple[RunRecord, Settings]], varying: Sequence[str]
-) -> list[Sweep]:
-    others = [other for other in varying if other != path]
-    of_line = [other for other in others if other.startswith("method.")]
+) -> Iterator[Sweep]:
+    others = [other for other in varying if other not in (path, "method.name")]
+    of_line = ["method.name", *(other for other in others if other.startswith("method."))]
+    of_figure = [other for other in others if other not in of_line]
     figures: dict[str, dict[str, dict[float, list[float]]]] = {}
     for record, run in runs:
         if run.get(path) is not None:
-            figure = _name(run, [other for other in others if other not in of_line]) or "all runs"
-            line = _name(run, ["method.name", *(p for p in of_line if p != "method.name")])
-            points = figures.setdefault(figure, {}).setdefault(line, {})
+            lines = figures.setdefault(_name(run, of_figure) or "all runs", {})
             x = 1 / run[path] if path == VARIANCE else float(run[path])
+            points = lines.setdefault(_name(run, of_line), {})
             points.setdefault(x, []).append(record.final_average_accuracy)
-    return [
-        Sweep(path, figure, long)
-        for figure, lines in figures.items()
-        if (
-            long := tuple((n, _points(p)) for n, p in sorted(lines.items()) if len(p) >= MIN_VALUES)
-        )
-    ]
+    for figure, lines in figures.items():
+        long = [(n, sorted(p.items())) for n, p in sorted(lines.items()) if len(p) >= MIN_VALUES]
+        if long:
+            yield Sweep(path, figure, long)
 
 
 def _name(run: Settings, paths: Sequence[str]) -> str:
     return ", ".join(format_setting(path, run[path]) for path in paths if path in run)
 
 
-def _points(values: dict[float, list[float]]) -> Points:
-    return tuple((x, tuple(values[x])) for x in sorted(values))
-
-
+@use_theme()
 def draw_sweep(sweep: Sweep) -> "Figure":
     """Draw a line per method with a band from the lowest to the highest seed."""
-    with use_theme():
-        figure, axes = make_figure()
-        for index, (name, points) in enumerate(sweep.lines):
-            _draw_line(axes, index, name, points)
-        set_log_axis(axes, sorted({x for _, points in sweep.lines for x, _ in points}))
-        axes.set_ylim(bottom=max(0.0, axes.get_ylim()[0]), top=min(102.0, axes.get_ylim()[1]))
-        axes.set_xlabel(sweep.title)
-        axes.set_ylabel("final average accuracy (%)")
-        axes.grid()
-        add_legend(axes)
-        return figure
-
-
-def _draw_line(axes: "Axes", index: int, name: str, points: Points) -> None:
-    style = line_style(index)
-    x = np.array([value for value, _ in points])
-    mean, low, high = (
-        np.array([100 * reduce(seeds) for _, seeds in points]) for reduce in (fmean, min, max)
-    )
-    axes.fill_between(x, low, high, color=style.color, alpha=0.15, linewidth=0)
-    axes.plot(
-        x,
-        mean,
-        color=style.color,
-        linestyle=style.dash,
-        marker=style.marker,
-        markersize=4,
-        label=name,
-    )
+    figure, axes = make_figure()
+    for index, (name, points) in enumerate(sweep.lines):
+        x = [value for value, _ in points]
+        mean, lowest, highest = (
+            [100 * reduce(seeds) for _, seeds in points] for reduce in (fmean, min, max)
+        )
+        axes.fill_between(x, lowest, highest, color=line_color(index), alpha=0.15, linewidth=0)
+        axes.plot(x, mean, **line_style(index, markersize=4), label=name)
+    set_log_axis(axes, sorted({x for _, points in sweep.lines for x, _ in points}))
+    low, high = axes.get_ylim()
+    axes.set(ylim=(max(0.0, low), min(102.0, high)))
+    axes.set(xlabel=sweep.title, ylabel="final average accuracy (%)")
+    axes.grid()
+    add_legend(axes)
+    return figure

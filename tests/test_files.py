@@ -2,13 +2,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import BinaryIO
 
 import pytest
 
-from sterad.atomic import remove_leftovers, write_atomically
 from sterad.errors import SteradError
+from sterad.files import reading, remove_leftovers, write_atomically
 
 
 def names(folder: Path) -> list[str]:
@@ -19,7 +20,7 @@ def run_python(code: str, *arguments: object) -> subprocess.CompletedProcess[str
     """Run code in a subprocess; `write_atomically` and `path` are defined."""
     imports = (
         "import os, resource, signal, sys\nfrom pathlib import Path\n"
-        "from sterad.atomic import write_atomically\npath = Path(sys.argv[1])\n"
+        "from sterad.files import write_atomically\npath = Path(sys.argv[1])\n"
     )
     command = [sys.executable, "-c", imports + code, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True)
@@ -99,10 +100,14 @@ def check_message(error: SteradError, file: Path, reason: str) -> None:
 def test_a_full_device_keeps_the_old_file(tmp_path: Path, size: int) -> None:
     file = tmp_path / "a.json"
     write_atomically(file, "old")
-    # The temporary file is a link to a device that is always full.
-    (tmp_path / f".a.json.{os.getpid()}.tmp").symlink_to("/dev/full")
+
+    def write(into: BinaryIO) -> None:
+        into.write(b"half of the n")
+        with open("/dev/full", "wb") as full:
+            full.write(b"x" * size)
+
     with pytest.raises(SteradError) as caught:
-        write_atomically(file, b"x" * size)
+        write_atomically(file, write)
     check_message(caught.value, file, "No space left on device")
     assert file.read_text() == "old"
     assert names(tmp_path) == ["a.json"]
@@ -135,3 +140,61 @@ def test_an_impossible_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SteradError, match="folder': Is a directory"):
         write_atomically(tmp_path / "folder", "new")
     assert names(tmp_path) == ["folder"]
+
+
+def test_threads_may_write_to_one_path(tmp_path: Path) -> None:
+    file, contents = tmp_path / "a.bin", [bytes([number]) * 100_000 for number in range(6)]
+    write_atomically(file, contents[0])
+    damaged: list[bytes] = []
+
+    def write(content: bytes) -> None:
+        for _ in range(10):
+            write_atomically(file, content)
+            if (found := file.read_bytes()) not in contents:
+                damaged.append(found)
+
+    threads = [threading.Thread(target=write, args=(content,)) for content in contents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not damaged
+    assert names(tmp_path) == ["a.bin"]
+
+
+def test_the_previous_file_gets_its_own_name(tmp_path: Path) -> None:
+    file, previous = tmp_path / "a.json", tmp_path / "a.previous.json"
+    write_atomically(file, "1", previous)
+    assert names(tmp_path) == ["a.json"]
+    write_atomically(file, "2", previous)
+    write_atomically(file, "3", previous)
+    assert (file.read_text(), previous.read_text()) == ("3", "2")
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_during_a_write_is_handled_after_it(tmp_path: Path, name: str) -> None:
+    result = run_python(
+        "import torch\n"
+        "class Signalling(dict):\n"
+        "    def __reduce__(self):\n"
+        f"        os.kill(os.getpid(), signal.{name})\n"
+        "        return dict, ()\n"
+        "def stop(number, frame):\n"
+        "    print(path.exists(), flush=True)\n"
+        "    sys.exit(128 + number)\n"
+        f"signal.signal(signal.{name}, stop)\n"
+        "write_atomically(path, lambda file: torch.save(Signalling(), file))",
+        tmp_path / "a.pt",
+    )
+    number = signal.Signals[name]
+    assert (result.returncode, result.stdout) == (128 + number, "True\n"), result.stderr
+    assert names(tmp_path) == ["a.pt"]
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError(), RecursionError("deep"), MemoryError(), OSError(5, "x")]
+)
+def test_whatever_a_parser_raises_becomes_a_sentence(error: Exception) -> None:
+    message = r"^'a.json' (is damaged|cannot be read).+: delete it$"
+    with pytest.raises(SteradError, match=message), reading("a.json", "delete it"):
+        raise error

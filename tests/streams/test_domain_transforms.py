@@ -4,15 +4,14 @@ import torch
 from torch import Tensor
 
 from sterad.errors import SteradError
-from sterad.streams.transforms import (
+from sterad.streams.domain_transforms import (
     TRANSFORMS,
     Brightness,
     Color,
+    DomainTransform,
     Permutation,
     Rotation,
-    Transform,
     from_dict,
-    to_dict,
 )
 
 ALL = [Rotation(30.0), Rotation(270.0), Permutation(3), Brightness(1.7), Color(0.4)]
@@ -23,7 +22,9 @@ def images(n: int = 4, channels: int = 3, size: int = 9) -> Tensor:
 
 
 @pytest.mark.parametrize("transform", ALL)
-def test_shape_range_and_input_do_not_change_and_images_do_not_mix(transform: Transform) -> None:
+def test_shape_range_and_input_do_not_change_and_images_do_not_mix(
+    transform: DomainTransform,
+) -> None:
     x = images()
     before = x.clone()
     y = transform(x)
@@ -36,7 +37,7 @@ def test_shape_range_and_input_do_not_change_and_images_do_not_mix(transform: Tr
 
 
 @pytest.mark.parametrize("transform", [Rotation(0), Permutation(0), Brightness(1), Color(0)])
-def test_the_first_of_each_kind_is_the_identity(transform: Transform) -> None:
+def test_the_first_of_each_kind_is_the_identity(transform: DomainTransform) -> None:
     torch.testing.assert_close(transform(images()), images())
 
 
@@ -72,9 +73,9 @@ def test_a_third_of_a_turn_rotates_the_channels_and_keeps_grays() -> None:
 
 
 @pytest.mark.parametrize("transform", ALL)
-def test_from_dict_inverts_to_dict(transform: Transform) -> None:
-    assert from_dict(to_dict(transform)) == transform
-    assert to_dict(transform)["name"] in TRANSFORMS
+def test_from_dict_inverts_to_dict(transform: DomainTransform) -> None:
+    assert from_dict(transform.to_dict()) == transform
+    assert transform.to_dict()["name"] in TRANSFORMS
 
 
 def test_an_unknown_name_raises() -> None:

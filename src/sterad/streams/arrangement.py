@@ -1,7 +1,7 @@
-"""Stream descriptions: frozen dataclasses that are registered by name and open a stream.
+"""Arrangement: the base of all streams whose order is drawn from a seed.
 
-The fields of a description are the options of its stream. `Arrangement` is the base of all streams
-whose order is drawn from a seed; it adds the batch size and the class imbalance.
+A stream is opened from a description, a frozen dataclass that is registered by name and whose
+fields are the options of the stream. `Arrangement` adds the batch size and the class imbalance.
 
 The imbalance is an exponential long tail, as in K. Cao et al., "Learning Imbalanced Datasets with
 Label-Distribution-Aware Margin Loss", 2019, https://arxiv.org/abs/1906.07413: of K classes, the
@@ -16,13 +16,11 @@ from dataclasses import Field, dataclass
 from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from sterad.data import Dataset
-from sterad.errors import SteradError
 from sterad.registry import Registry
 from sterad.seeds import numpy_generator
-from sterad.streams.stream import Stream
+from sterad.streams.stream import IntArray, Stream
 from sterad.validation import BatchSize, Range, check_fields
 
 
@@ -33,7 +31,6 @@ class Description(Protocol):
 
     def open(self, dataset: Dataset, seed: int) -> Stream:
         """Return the stream over the training images; equal arguments give equal streams."""
-        ...
 
 
 STREAMS: Registry[type[Description]] = Registry("stream", "sterad.streams")
@@ -57,43 +54,32 @@ class Arrangement:
         stream = self.arrange(dataset, seed)
         if self.imbalance is not None:
             stream = apply_imbalance(stream, self.imbalance, seed)
-        return dataclasses.replace(stream, settings=f"{self._settings()}seed {seed}")
+        values = ((field.name, getattr(self, field.name)) for field in dataclasses.fields(self))
+        settings = [
+            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in values
+            if type(value) in (str, int, float) and name != "batch_size"  # which the stream shows
+        ]
+        return dataclasses.replace(stream, settings=", ".join([*settings, f"seed {seed}"]))
 
     def arrange(self, dataset: Dataset, seed: int) -> Stream:
         """Return the stream of `seed` without class imbalance."""
         raise NotImplementedError
 
-    def _settings(self) -> str:
-        """Return the numeric and text fields, except the batch size, which the stream shows."""
-        return "".join(
-            f"{field.name} {value:g}, " if isinstance(value, float) else f"{field.name} {value}, "
-            for field in dataclasses.fields(self)
-            if type(value := getattr(self, field.name)) in (str, int, float)
-            and field.name != "batch_size"
-        )
-
 
 def apply_imbalance(stream: Stream, imbalance: float, seed: int) -> Stream:
     """Return `stream` with only the images of the long tail, in the same order."""
     labels, rng = stream.dataset.train_labels, numpy_generator(seed, "imbalance")
-    counts = np.bincount(labels, minlength=stream.classes)
-    wanted = long_tail_counts(counts, imbalance, rng)
+    wanted = long_tail_counts(np.bincount(labels), imbalance, rng)
     return stream.filter_images(random_ranks(labels, rng) < wanted[labels])
 
 
-def long_tail_counts(
-    counts: npt.NDArray[np.int64], imbalance: float, rng: np.random.Generator
-) -> npt.NDArray[np.int64]:
+def long_tail_counts(counts: IntArray, imbalance: float, rng: np.random.Generator) -> IntArray:
     """Return the number of images of each class to keep: all of rank 0, at least one of any rank.
 
     >>> long_tail_counts(np.array([100, 100, 0, 100]), 100, np.random.default_rng(0)).tolist()
     [1, 100, 0, 10]
     """
-    if not 1 <= imbalance < np.inf:
-        raise SteradError(
-            f"imbalance {imbalance} must be a finite number of at least 1: give the ratio of the "
-            "image counts of the most and the least frequent class"
-        )
     present = np.flatnonzero(counts)
     ranks = rng.permutation(len(present))
     shares = np.float64(imbalance) ** (-ranks / max(1, len(present) - 1))
@@ -102,7 +88,7 @@ def long_tail_counts(
     return wanted
 
 
-def random_ranks(labels: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def random_ranks(labels: IntArray, rng: np.random.Generator) -> IntArray:
     """Return the rank of each image, from 0, in a random order of the images of its class.
 
     >>> random_ranks(np.array([7, 7, 3, 7]), np.random.default_rng(0))[2]

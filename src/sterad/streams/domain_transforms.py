@@ -1,4 +1,6 @@
-"""Transformations of a whole domain: the same one for every image, batched, within [0, 1].
+"""Transformations of the stream itself, such as rotation: one for all images of a domain.
+
+The random views that a method trains on are made later, by sterad.views.
 
 Rotated and permuted images are the domains of D. Lopez-Paz and M. Ranzato, "Gradient Episodic
 Memory", 2017, https://arxiv.org/abs/1706.08840, and I. Goodfellow et al., "An Empirical
@@ -22,16 +24,24 @@ from sterad.seeds import generator
 
 
 @dataclass(frozen=True)
-class Transform(ABC):
+class DomainTransform(ABC):
     """A transformation of every image of a domain, determined by its fields."""
 
     @abstractmethod
     def __call__(self, x: Tensor) -> Tensor:
         """Return x: (n, c, h, w) in [0, 1] transformed, in the same shape and range."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the name and the fields, for JSON.
+
+        >>> Rotation(36.0).to_dict()
+        {'name': 'rotation', 'degrees': 36.0}
+        """
+        return {"name": type(self).__name__.lower(), **dataclasses.asdict(self)}
+
 
 @dataclass(frozen=True)
-class Rotation(Transform):
+class Rotation(DomainTransform):
     """Rotation about the center; pixels from outside the image are black."""
 
     degrees: float
@@ -50,7 +60,7 @@ class Rotation(Transform):
 
 
 @dataclass(frozen=True)
-class Permutation(Transform):
+class Permutation(DomainTransform):
     """A permutation of the pixels, the same for every image and channel."""
 
     key: int
@@ -71,7 +81,7 @@ def _permutation(key: int, count: int) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Brightness(Transform):
+class Brightness(DomainTransform):
     """Multiplication of all pixels by a factor."""
 
     factor: float
@@ -83,7 +93,7 @@ class Brightness(Transform):
 
 
 @dataclass(frozen=True)
-class Color(Transform):
+class Color(DomainTransform):
     """Rotation of the colors about the gray axis of RGB; grays do not change."""
 
     turns: float
@@ -98,22 +108,13 @@ class Color(Transform):
         return torch.einsum("ij,njhw->nihw", x.new_tensor(turn), x).clamp_(0, 1)
 
 
-TRANSFORMS: dict[str, type[Transform]] = {
+TRANSFORMS: dict[str, type[DomainTransform]] = {
     one.__name__.lower(): one for one in (Rotation, Permutation, Brightness, Color)
 }
 """By name. Names are part of stream digests, so `color` keeps its spelling."""
 
 
-def to_dict(transform: Transform) -> dict[str, Any]:
-    """Return the name and the fields of a transformation, for JSON.
-
-    >>> to_dict(Rotation(36.0))
-    {'name': 'rotation', 'degrees': 36.0}
-    """
-    return {"name": type(transform).__name__.lower(), **dataclasses.asdict(transform)}
-
-
-def from_dict(values: Mapping[str, Any]) -> Transform:
+def from_dict(values: Mapping[str, Any]) -> DomainTransform:
     """Return the transformation of a dictionary made by `to_dict`.
 
     >>> from_dict({"name": "rotation", "degrees": 36.0})

@@ -38,7 +38,7 @@ is used: the ratio is the loss of digits by cancellation, here at most one."""
 Series = NDArray[np.float64]
 
 
-class LogKernel:
+class FastLogKernel:
     """A law's log-density relative to the uniform law, as a fast function of the cosine.
 
     Cosines are in [-1, 1], of any shape. float64 gives float64; float32 and half precision give
@@ -84,19 +84,19 @@ class LogKernel:
         return self.law.log_kernel_at(cosine, kappa, self.dimension, **self.shape)
 
     def __repr__(self) -> str:
-        return f"LogKernel({self.law.__name__}, {self.concentration}, {self.dimension})"
+        return f"FastLogKernel({self.law.__name__}, {self.concentration}, {self.dimension})"
 
 
-def kernel(
+def fast_log_kernel(
     law: type[SphericalLaw], concentration: float, dimension: int, **shape: float
-) -> LogKernel:
+) -> FastLogKernel:
     """Return the fast log kernel of a law with a fixed concentration; kernels are cached.
 
     `shape` holds further parameters of the law (df). For gradients with respect to the
     concentration, use the `log_kernel` method of a law, which can replace a kernel anywhere.
 
     >>> from sterad.sphere import AngularGaussian
-    >>> log_kernel = kernel(AngularGaussian, 0.5**0.5, 512)
+    >>> log_kernel = fast_log_kernel(AngularGaussian, 0.5**0.5, 512)
     >>> log_kernel.degree(torch.float64), log_kernel.degree(torch.float32)
     (7, 3)
     """
@@ -105,12 +105,12 @@ def kernel(
             f"{law!r} has no kernel: give a law that depends on the cosine alone, "
             "a class derived from SphericalLaw"
         )
-    log_kernel: LogKernel = _build_kernel(law, float(concentration), dimension, **shape)
+    log_kernel: FastLogKernel = _build_kernel(law, float(concentration), dimension, **shape)
     return log_kernel
 
 
 # Any, because mypy does not accept a class as a hashable argument.
-_build_kernel: Any = lru_cache(maxsize=256)(LogKernel)
+_build_kernel: Any = lru_cache(maxsize=256)(FastLogKernel)
 
 
 def chebyshev_coefficients(function: Callable[[Tensor], Tensor], degree: int) -> Series:

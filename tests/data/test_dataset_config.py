@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sterad.data import DATASETS, Dataset, Defaults, Digits, Subset, held_out
-from sterad.data.description import occurrence_index
+from sterad.data.dataset import occurrence_index
 from sterad.errors import SteradError
 
 

@@ -1,4 +1,4 @@
-"""The fixed-direction losses: the posterior of a class given a point on the sphere.
+"""Losses of classes with a density on the sphere: minus the log posterior or log-likelihood.
 
 With class densities g(z·μ_c) relative to the uniform law and priors π_c,
 
@@ -8,7 +8,7 @@ a softmax cross-entropy with the logits log g + log π. The paper uses the class
 """
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 from sterad.devices import to_device
 from sterad.errors import SteradError
 
-Kernel = Callable[[Tensor], Tensor]
+LogKernel = Callable[[Tensor], Tensor]
 """A log-density relative to the uniform law as a function of the cosine."""
 
 Reduction = Literal["sum", "mean", "none"]
@@ -28,7 +28,7 @@ Reduction = Literal["sum", "mean", "none"]
 def posterior_loss(
     z: Tensor,
     labels: Tensor,
-    kernel: Kernel,
+    log_kernel: LogKernel,
     directions: Tensor | None = None,
     classes: Tensor | None = None,
     log_priors: Tensor | None = None,
@@ -41,19 +41,19 @@ def posterior_loss(
     log_priors: (k,), one per class, by default equal. Labels and classes are read on the CPU: give
     them as CPU tensors to avoid a synchronization with the device.
 
-    >>> from sterad.sphere import VonMisesFisher, kernel
+    >>> from sterad.sphere import VonMisesFisher, fast_log_kernel
     >>> z, labels = torch.eye(4)[:3], torch.tensor([0, 1, 1])
-    >>> loss = posterior_loss(z, labels, kernel(VonMisesFisher, 5.0, 4))
+    >>> loss = posterior_loss(z, labels, fast_log_kernel(VonMisesFisher, 5.0, 4))
     >>> bool((loss - cross_entropy(5 * z[:, :2], labels, reduction="sum")).abs() < 1e-5)
     True
     """
-    classes, targets = _find_targets(labels, classes, _class_limit(z, directions))
-    classes, targets = to_device(classes, z.device), to_device(targets, z.device)
+    count = z.shape[1] if directions is None else len(directions)
+    classes, targets = _find_targets(labels, classes, count, z.device)
     if directions is None:
         cosines = z.index_select(1, classes)
     else:
         cosines = z @ directions.index_select(0, classes).T
-    return _cross_entropy(kernel(cosines), targets, log_priors, reduction)
+    return _cross_entropy(log_kernel(cosines), targets, log_priors, reduction)
 
 
 def posterior_loss_of_scores(
@@ -71,86 +71,75 @@ def posterior_loss_of_scores(
     >>> round(posterior_loss_of_scores(torch.zeros(2, 3), torch.tensor([0, 2])).item(), 4)
     1.3863
     """
-    limit = ClassLimit(scores.shape[1], "scores have", "a column for every class")
-    classes, targets = _find_targets(labels, classes, limit)
-    classes, targets = to_device(classes, scores.device), to_device(targets, scores.device)
+    classes, targets = _find_targets(labels, classes, scores.shape[1], scores.device)
     return _cross_entropy(scores.index_select(1, classes), targets, log_priors, reduction)
 
 
 def likelihood_loss(
     z: Tensor,
     labels: Tensor,
-    kernel: Kernel,
+    log_kernel: LogKernel,
     directions: Tensor | None = None,
     reduction: Reduction = "sum",
 ) -> Tensor:
     """Return minus the log-likelihood of the points, without the denominator of the posterior.
 
-    >>> from sterad.sphere import AngularGaussian, kernel
-    >>> z = torch.eye(512, dtype=torch.float64)[:1]
-    >>> loss = likelihood_loss(z, torch.tensor([0]), kernel(AngularGaussian, 0.5**0.5, 512))
-    >>> round(loss.item(), 6)
+    >>> from sterad.sphere import AngularGaussian, fast_log_kernel
+    >>> z, log_kernel = torch.eye(512).double()[:1], fast_log_kernel(AngularGaussian, 0.5**0.5, 512)
+    >>> round(likelihood_loss(z, torch.tensor([0]), log_kernel).item(), 6)
     -15.86778
     """
-    _check_labels(labels.cpu().numpy(), _class_limit(z, directions))
+    _check_labels(labels.cpu().numpy(), z.shape[1] if directions is None else len(directions))
     labels = to_device(labels, z.device)
     if directions is None:
         cosines = z.gather(1, labels.unsqueeze(1)).squeeze(1)
     else:
         cosines = (z * directions.index_select(0, labels)).sum(1)
-    losses = -kernel(cosines)
+    losses = -log_kernel(cosines)
     if reduction == "none":
         return losses
     return losses.sum() if reduction == "sum" else losses.mean()
 
 
-class ClassLimit(NamedTuple):
-    """The number of classes that have a direction, and the words of the error for other labels."""
-
-    classes: int
-    subject: str
-    remedy: str
-
-
-def _class_limit(z: Tensor, directions: Tensor | None) -> ClassLimit:
-    if directions is None:
-        return ClassLimit(z.shape[1], "the standard basis has", "a wider projection")
-    return ClassLimit(len(directions), "there are", "a row of `directions` for every class")
-
-
 def _find_targets(
-    labels: Tensor, classes: Tensor | None, limit: ClassLimit
+    labels: Tensor, classes: Tensor | None, count: int, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Return the sorted classes of the denominator and the position of each label in them."""
+    """Return the sorted classes of the denominator and the position of each label in them.
+
+    count: the number of classes that have a direction.
+    """
     wanted = labels.cpu().numpy()
     if classes is None:
-        _check_labels(wanted, limit)
+        _check_labels(wanted, count)
         # A lookup table takes a third of the time of sorting.
-        present = np.bincount(wanted).nonzero()[0]
-        position_of = np.zeros(limit.classes, np.int64)
-        position_of[present] = np.arange(len(present))
-        return torch.from_numpy(present), torch.from_numpy(position_of[wanted])
-    allowed = classes.cpu().numpy()
-    _check_labels(allowed, limit)
-    positions = np.searchsorted(allowed, wanted).clip(max=len(allowed) - 1)
-    missing = allowed[positions] != wanted
-    if missing.any():
-        raise SteradError(
-            f"the label {wanted[missing][0]} is not among the {len(allowed)} classes of the "
-            "denominator: add it to `classes`, sorted, or omit `classes`"
-        )
-    return torch.from_numpy(allowed), torch.from_numpy(positions)
+        allowed = np.bincount(wanted).nonzero()[0]
+        position_of = np.zeros(count, np.int64)
+        position_of[allowed] = np.arange(len(allowed))
+        positions = position_of[wanted]
+    else:
+        allowed = classes.cpu().numpy()
+        _check_labels(allowed, count)
+        positions = np.searchsorted(allowed, wanted).clip(max=len(allowed) - 1)
+        missing = allowed[positions] != wanted
+        if missing.any():
+            raise SteradError(
+                f"the label {wanted[missing][0]} is not among the {len(allowed)} classes of the "
+                "denominator: add it to `classes`, sorted, or omit `classes`"
+            )
+    found, targets = torch.from_numpy(allowed), torch.from_numpy(positions)
+    return to_device(found, device), to_device(targets, device)
 
 
-def _check_labels(labels: npt.NDArray[np.int64], limit: ClassLimit) -> None:
+def _check_labels(labels: npt.NDArray[np.int64], count: int) -> None:
     """Raise if a label has no direction."""
     if not len(labels):
         return
     low, high = labels.min(), labels.max()
-    if low < 0 or high >= limit.classes:
+    if low < 0 or high >= count:
         raise SteradError(
-            f"the label {low if low < 0 else high} has no direction, as {limit.subject} "
-            f"{limit.classes} (0 to {limit.classes - 1}): use {limit.remedy}"
+            f"the label {low if low < 0 else high} has no direction, as there are {count} (0 to "
+            f"{count - 1}): use a wider projection, or a row of `directions` or a column of scores "
+            "for every class"
         )
 
 

@@ -1,17 +1,16 @@
-"""Dataset descriptions: frozen dataclasses, registered by name, whose fields are the options.
+"""Dataset configs: frozen dataclasses, registered by name, whose fields are the options.
 
-`Subset` is the base of most descriptions: it selects classes and images, and resizes images.
+`Subset` is the base of most configs: it selects classes and images, and resizes images.
 """
 
 import dataclasses
 from dataclasses import Field, dataclass
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from sterad.data.arrays import area_resize
-from sterad.data.dataset import Dataset
+from sterad.data.arrays import IntArray, area_resize
+from sterad.data.dataset import Dataset, occurrence_index
 from sterad.errors import SteradError
 from sterad.registry import Registry
 from sterad.validation import Count, Range, check_fields
@@ -53,8 +52,8 @@ def equal_tasks(classes: int, max_tasks: int) -> int:
     return max(count for count in range(1, limit + 1) if classes % count == 0)
 
 
-class Description(Protocol):
-    """A frozen dataclass that describes a dataset and loads it."""
+class DatasetConfig(Protocol):
+    """A frozen dataclass whose fields are the options of a dataset, and which loads it."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -67,7 +66,7 @@ class Description(Protocol):
         ...
 
 
-DATASETS: Registry[type[Description]] = Registry("dataset", "sterad.datasets")
+DATASETS: Registry[type[DatasetConfig]] = Registry("dataset", "sterad.datasets")
 
 
 @DATASETS.register("feed")
@@ -103,27 +102,24 @@ class Subset:
         check_fields(self)
 
     def choose(
-        self,
-        labels: npt.NDArray[np.int64],
-        classes: int,
-        split: Literal["train", "test"],
-        domains: npt.NDArray[np.int64] | None = None,
-    ) -> npt.NDArray[np.int64]:
-        """Return the sorted positions of the selected images of a split with `classes` classes.
+        self, labels: IntArray, classes: int, split: str, domains: IntArray | None = None
+    ) -> IntArray:
+        """Return the sorted positions of the selected images of a split, "train" or "test".
 
-        With domains, the images of a class are selected from all domains in equal parts.
+        `classes` is the number of classes before the selection. With domains, the images of a
+        class are selected from all domains in equal parts.
         """
         if self.classes is not None and self.classes > classes:
             raise SteradError(
                 f"classes is {self.classes}, but the dataset has {classes}: give 2 to {classes}"
             )
         kept = np.flatnonzero(labels < (classes if self.classes is None else self.classes))
-        limit = self.per_class if split == "train" else self.test_per_class
+        field = "per_class" if split == "train" else "test_per_class"
+        limit: int | None = getattr(self, field)
         if limit is None or not len(kept):
             return kept
         largest = int(np.bincount(labels[kept]).max())
         if limit > largest:
-            field = "per_class" if split == "train" else "test_per_class"
             raise SteradError(
                 f"{field} is {limit}, but the largest class has {largest} {split} images: "
                 f"give at most {largest}, or omit {field}"
@@ -155,42 +151,3 @@ class Subset:
         kept = classes if self.classes is None else min(classes, self.classes)
         each = train / classes if self.per_class is None else min(train / classes, self.per_class)
         return kept, kept * each
-
-
-def held_out(dataset: Dataset, share: float) -> Dataset:
-    """Replace the test split by a share of the training images, taken evenly from each class.
-
-    Settings are tuned on this split, so that the test images stay unseen. A class of two images or
-    more gives at least one image and keeps at least one, as the share is at most 0.5.
-    """
-    if not share:
-        return dataset
-    labels, before = dataset.train_labels, occurrence_index(dataset.train_labels)
-    is_held = np.ceil((before + 1) * share) > np.ceil(before * share)
-    is_held &= np.bincount(labels)[labels] > 1
-    if not is_held.any():
-        raise SteradError(
-            f"validation is {share}, but each class has only one training image, which cannot be "
-            "held out: give more images per class, or validation 0"
-        )
-    return dataclasses.replace(
-        dataset,
-        train_images=dataset.train_images[~is_held],
-        train_labels=labels[~is_held],
-        test_images=dataset.train_images[is_held],
-        test_labels=labels[is_held],
-        domains=None if dataset.domains is None else dataset.domains[~is_held],
-        known_digest="",
-    )
-
-
-def occurrence_index(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return for each value the number of equal values before it.
-
-    >>> occurrence_index(np.array([5, 7, 5, 5, 7]))
-    array([0, 0, 1, 2, 1])
-    """
-    grouped = np.argsort(values, kind="stable")
-    before = np.empty(len(values), dtype=np.int64)
-    before[grouped] = np.arange(len(values)) - np.searchsorted(values[grouped], values[grouped])
-    return before

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from sterad.errors import SteradError
-from sterad.memory import Columns
+from sterad.memory import Everything, Reservoir
 from sterad.streams import Batch
 
 ROWS, SLOTS = torch.tensor([1, 0]), torch.tensor([0, 2])
@@ -13,18 +13,24 @@ def batch(**extra: torch.Tensor) -> Batch:
     return Batch(images, torch.tensor([7, 8]), extra)
 
 
-def written(given: Batch) -> Columns:
-    columns = Columns(4)
-    columns.prepare(given)
-    columns.write(given, {0: 1, 2: 0})
-    return columns
+def full_reservoir() -> Reservoir:
+    memory = Reservoir(4, torch.Generator())
+    memory.seen = 4
+    return memory
+
+
+def written(given: Batch) -> Reservoir:
+    memory = full_reservoir()
+    memory.prepare(given)
+    memory.write(given, {0: 1, 2: 0})
+    return memory
 
 
 def test_images_are_stored_as_uint8_and_restored_exactly() -> None:
     given = batch()
-    columns = written(given)
-    assert columns.state_dict(4)["x"].dtype == torch.uint8
-    back = columns.read(SLOTS)
+    memory = written(given)
+    assert memory.state_dict()["columns"]["x"].dtype == torch.uint8
+    back = memory.read(SLOTS)
     torch.testing.assert_close(back.x, given.x[ROWS], rtol=0, atol=0)
     assert back.y.tolist() == [8, 7]
 
@@ -44,35 +50,35 @@ def test_vectors_are_stored_as_floats() -> None:
 def test_batches_and_columns_share_no_memory() -> None:
     given = batch(logits=torch.ones(2, 5).requires_grad_())
     original = given.x.clone()
-    columns = written(given)
+    memory = written(given)
     torch.testing.assert_close(given.x, original, rtol=0, atol=0)
     given.x.zero_()
     given.y.zero_()
-    back = columns.read(torch.arange(4))
+    back = memory.read(torch.arange(4))
     assert not back.extra["logits"].requires_grad
     back.y.zero_()
-    assert columns.read(SLOTS).y.tolist() == [8, 7]
-    torch.testing.assert_close(columns.read(SLOTS).x, original[ROWS], rtol=0, atol=0)
+    assert memory.read(SLOTS).y.tolist() == [8, 7]
+    torch.testing.assert_close(memory.read(SLOTS).x, original[ROWS], rtol=0, atol=0)
 
 
 def test_longer_extra_vectors_pad_old_rows_with_zeros() -> None:
-    columns = written(batch(logits=torch.tensor([[1.0, 2.0], [3.0, 4.0]])))
+    memory = written(batch(logits=torch.tensor([[1.0, 2.0], [3.0, 4.0]])))
     longer = batch(logits=torch.full((2, 3), 5.0))
-    columns.prepare(longer)
-    columns.write(longer, {1: 0})
-    back = columns.read(torch.arange(4))
+    memory.prepare(longer)
+    memory.write(longer, {1: 0})
+    back = memory.read(torch.arange(4))
     assert back.extra["logits"].tolist() == [[3, 4, 0], [5, 5, 5], [1, 2, 0], [0, 0, 0]]
     assert back.y.tolist() == [8, 7, 7, 0]
-    again = Columns(4)
-    again.load_state_dict(columns.state_dict(4))
+    again = full_reservoir()
+    again.load_state_dict(memory.state_dict())
     torch.testing.assert_close(again.read(torch.arange(4)).extra["logits"], back.extra["logits"])
 
 
 def test_a_rejected_batch_widens_no_column() -> None:
-    columns = written(batch(logits=torch.ones(2, 2), task=torch.tensor([1, 2])))
+    memory = written(batch(logits=torch.ones(2, 2), task=torch.tensor([1, 2])))
     with pytest.raises(SteradError, match="task"):
-        columns.prepare(batch(logits=torch.ones(2, 3)))
-    assert columns.state_dict(4)["logits"].shape == (4, 2)
+        memory.prepare(batch(logits=torch.ones(2, 3)))
+    assert memory.state_dict()["columns"]["logits"].shape == (4, 2)
 
 
 @pytest.mark.parametrize("row", [(1,), (2, 2), ()])
@@ -98,15 +104,14 @@ def test_a_batch_of_other_columns_raises(other: Batch, message: str) -> None:
 @pytest.mark.parametrize("capacity", [0, -3])
 def test_no_capacity_raises(capacity: int) -> None:
     with pytest.raises(SteradError, match=f"memory {capacity} .* at least 1.*finetune"):
-        Columns(capacity)
+        Reservoir(capacity, torch.Generator())
 
 
-def test_grow_keeps_the_samples() -> None:
-    given = batch(logits=torch.ones(2, 5))
-    columns = written(given)
-    columns.grow(9)
-    assert columns.capacity == 9
-    assert {len(column) for column in columns.state_dict(20).values()} == {9}
-    back = columns.read(SLOTS)
-    torch.testing.assert_close(back.x, given.x[ROWS], rtol=0, atol=0)
-    assert back.y.tolist() == [8, 7]
+def test_a_larger_capacity_keeps_all_columns() -> None:
+    memory, given = Everything(2, torch.Generator()), batch(logits=torch.ones(2, 5))
+    for _ in range(3):
+        memory.update(given)
+    assert memory.capacity == 8
+    back = memory.read(torch.arange(6))
+    torch.testing.assert_close(back.x, torch.cat([given.x] * 3), rtol=0, atol=0)
+    assert (back.y.tolist(), back.extra["logits"].shape) == ([7, 8] * 3, (6, 5))

@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from sterad.data import DATASETS, Cifar10, Cifar100
-from sterad.data.sources import SOURCES, Layout, data_root, find_layout
-from sterad.data.stored import StoredDataset
+from sterad.data.file_dataset import FileDataset, Layout, data_root
+from sterad.data.sources import SOURCES
 from sterad.errors import SteradError
 
 LAYOUT = Layout("cifar-100-python", (("train", "train.gz"), ("test",)))
@@ -15,7 +15,7 @@ LAYOUT = Layout("cifar-100-python", (("train", "train.gz"), ("test",)))
 def test_every_source_is_a_dataset_with_complete_fields() -> None:
     for name, source in SOURCES.items():
         described = DATASETS[name]
-        assert issubclass(described, StoredDataset)
+        assert issubclass(described, FileDataset)
         assert described.name == name
         assert source.license
         assert source.page.startswith("http")
@@ -45,25 +45,27 @@ def test_aliases_of_other_libraries() -> None:
     assert {alias: DATASETS.resolve(alias) for alias in aliases} == aliases
 
 
-def test_folders_and_accepted_names(tmp_path: Path) -> None:
+def test_folders_and_accepted_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "cifar-100-python"
     home.mkdir()
     for name in ("train.gz", "test"):
         (home / name).touch()
     for root in (tmp_path, home):
-        found, layout = find_layout("cifar100", root, (LAYOUT,))
+        found, layout = Cifar100(root=root).find_layout(LAYOUT)
         assert layout.paths(found) == [home / "train.gz", home / "test"]
-    assert find_layout("cifar100", tmp_path / "no", (LAYOUT,), (home,))[0] == home
+    with monkeypatch.context() as patch:
+        patch.setattr(Cifar100, "system_folders", (home,))
+        assert Cifar100(root=tmp_path / "no").find_layout(LAYOUT)[0] == home
     (home / "test").unlink()
     for root in (tmp_path, home):
         with pytest.raises(SteradError, match=r"cifar-100-python' lacks test: move that folder"):
-            find_layout("cifar100", root, (LAYOUT,))
+            Cifar100(root=root).find_layout(LAYOUT)
 
 
 def test_unrelated_train_folder_is_not_an_incomplete_dataset(tmp_path: Path) -> None:
     (tmp_path / "train").mkdir()
     with pytest.raises(SteradError, match="there is no cifar100 in"):
-        find_layout("cifar100", tmp_path, (LAYOUT,))
+        Cifar100(root=tmp_path).find_layout(LAYOUT)
 
 
 def test_default_root(monkeypatch: pytest.MonkeyPatch) -> None:

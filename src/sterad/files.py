@@ -1,0 +1,123 @@
+"""Files that survive a kill, a full disk and a power cut, and readers that never crash."""
+
+import contextlib
+import os
+import secrets
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import BinaryIO
+
+from sterad.errors import SteradError
+
+
+def write_atomically(
+    path: Path, content: str | bytes | Callable[[BinaryIO], None], previous: Path | None = None
+) -> None:
+    """Write a temporary file beside `path`, then rename it to `path`.
+
+    content: text, bytes, or a function that writes to the open file.
+    previous: new name of the file that was at `path` before (default: it is replaced).
+
+    After a kill, `path` has its old or its new content; with `previous`, one of the two names has.
+    Each writer has its own temporary file, so threads, processes and containers may write to one
+    path at the same time. Signals wait until the file is complete.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with deferred_signals():
+            with open(temporary, "xb") as file:
+                if callable(content):
+                    content(file)
+                else:
+                    file.write(content.encode() if isinstance(content, str) else content)
+                file.flush()
+                os.fsync(file.fileno())
+            if previous is not None and path.exists():
+                os.replace(path, previous)
+            os.replace(temporary, path)
+            _sync_folder(path.parent)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        reason = _system_reason(error)
+        if reason is None:
+            raise
+        raise SteradError(
+            f"cannot write {str(path)!r}: {reason}. The previous file is unchanged; free some "
+            "space or choose another location, then run the same command again"
+        ) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable: without it, a power cut may bring back the old name."""
+    if os.name == "posix":  # other systems cannot open a folder
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _system_reason(error: BaseException | None) -> str | None:
+    # torch.save wraps the OSError of a failed write in a RuntimeError.
+    while error is not None:
+        if isinstance(error, OSError):
+            return error.strerror or str(error)
+        error = error.__cause__ or error.__context__
+    return None
+
+
+@contextlib.contextmanager
+def deferred_signals() -> Iterator[None]:
+    """Handle SIGTERM and SIGINT after the block: torch.save turns their exceptions into others."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread handles signals
+        return
+    received: list[tuple[int, FrameType | None]] = []
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        received.append((number, frame))
+
+    handlers = {
+        number: signal.signal(number, remember)
+        for number in (signal.SIGTERM, signal.SIGINT)
+        if callable(signal.getsignal(number))  # not if the default action ends the process
+    }
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for received_number, frame in received[:1]:
+            handler = handlers[signal.Signals(received_number)]
+            assert callable(handler)
+            handler(received_number, frame)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete temporary files of killed writers; the caller must hold the lock of the folder."""
+    for leftover in folder.glob(".*.tmp"):
+        leftover.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def reading(source: object, remedy: str) -> Iterator[None]:
+    """Turn whatever a parser raises into a sentence that names the file and the remedy.
+
+    Parsers document no complete list of what they raise for damaged or hostile files.
+    """
+    try:
+        yield
+    except SteradError:
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise SteradError(f"{str(source)!r} cannot be read ({reason}): {remedy}") from error
+    except Exception as error:
+        reason = (str(error).splitlines() or [""])[0][:200] or type(error).__name__
+        raise SteradError(
+            f"{str(source)!r} is damaged or was written by something else ({reason}): {remedy}"
+        ) from error
