@@ -15,7 +15,7 @@ from sterad.cli import main
 from sterad.data import DATASETS, Dataset
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
-from sterad.experiments.config import earlier_versions
+from sterad.experiments.resume import describe_earlier_versions
 from sterad.experiments.run import run
 from sterad.methods import METHODS
 from sterad.plugins import load_plugin
@@ -148,7 +148,7 @@ def test_other_data_on_another_machine_raise() -> None:
         RunConfig.from_dict(values)
     with pytest.raises(SteradError, match="changed while the run was prepared"):
         run(config, "runs", Execution(threads=1))
-    assert earlier_versions(config, Path("runs")) == []
+    assert describe_earlier_versions(config, Path("runs")) == []
 
 
 def test_the_digest_depends_on_the_contents_and_not_on_the_format() -> None:

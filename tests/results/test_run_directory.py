@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sterad.errors import SteradError
-from sterad.results.record import RunRecord
+from sterad.results.record import RunRecord, content_hash
 from sterad.results.run_directory import RunDirectory, read_records
 
 Build = Callable[..., RunRecord]
@@ -118,15 +118,20 @@ def test_a_full_disk_raises_an_error(tmp_path: Path) -> None:
 
 def test_config_round_trip(directory: RunDirectory) -> None:
     with directory.locked():
-        directory.write_config({"seed": 3}, {"threads": 2})
-    assert directory.read_config() == {"config": {"seed": 3}, "execution": {"threads": 2}}
+        directory.write_config({"seed": 3}, {"threads": 2}, {"torch": "2.13.0"}, ("numpy",))
+    assert directory.read_config() == {
+        "config": {"seed": 3},
+        "execution": {"threads": 2},
+        "conditions": {"torch": "2.13.0"},
+        "changes": ["numpy"],
+    }
 
 
 @pytest.mark.parametrize("content", [b"", b'{"config": {', b"\xff\xfe", b"[1]", b'{"config": {}}'])
 def test_a_damaged_config_is_named(directory: RunDirectory, content: bytes) -> None:
     with directory.locked():
         directory.config.write_bytes(content)
-    with pytest.raises(SteradError, match=r"config.json' is damaged .*: delete the directory"):
+    with pytest.raises(SteradError, match=r"config.json' is damaged .*: delete .* to start"):
         directory.read_config()
 
 
@@ -150,7 +155,8 @@ def test_an_inconsistent_or_unreadable_record_raises_an_error(
     directory: RunDirectory, small_record: Build
 ) -> None:
     with directory.locked():
-        directory.record.write_text(small_record({}).to_json().replace(": 0.5", ': "0.5"'))
+        raw = dataclasses.asdict(small_record({})) | {"anytime_accuracy": "0.5"}
+        directory.record.write_text(json.dumps(raw | {"sha256": content_hash(raw)}))
     with pytest.raises(SteradError, match=r"run/record.json is damaged .*accuracy is '0.5'"):
         directory.read_record()
     directory.record.unlink()
@@ -179,9 +185,29 @@ def test_a_truncated_last_line_is_deleted(directory: RunDirectory, cut: int) -> 
 
 def test_lines_that_are_not_events_are_deleted(directory: RunDirectory) -> None:
     with directory.locked():
-        directory.events.write_text('3\n[]\nnull\n{"step": "x"}\n{}\n{"step": 0}\n')
+        good = '{"event": "progress", "step": 1}\n'
+        foreign = b'3\n[]\nnull\n{"step": "x"}\n{}\n\xff\xfe\n{"step": Infinity}\n' + b"[" * 9999
+        directory.events.write_bytes(good.encode() + foreign + b"\n" + good.encode())
         directory.trim_events(100)
-    assert directory.events.read_text() == '{"step": 0}\n'
+    assert directory.events.read_text() == 2 * good
+
+
+def test_events_end_with_the_checkpoint_that_the_run_continues_from(
+    directory: RunDirectory,
+) -> None:
+    kinds = [("start", 0), ("progress", 2), ("checkpoint", 2), ("evaluation", 2), ("end", 2)]
+    lines = [json.dumps({"event": kind, "step": step}) for kind, step in kinds]
+    with directory.locked():
+        directory.events.write_text("\n".join(lines) + "\n")
+        directory.trim_events(2)
+    assert directory.events.read_text().splitlines() == lines[:3]
+    with directory.locked():
+        directory.events.write_text("\n".join([lines[0], *lines[3:]]) + "\n")
+        directory.trim_events(2)
+    assert directory.events.read_text().splitlines() == [lines[0], lines[3]], "no second end"
+    with directory.locked():
+        directory.trim_events(0)
+    assert directory.events.read_text() == "", "a run from the beginning has no earlier events"
 
 
 def write_record(out: Path, folder: str, text: str) -> None:
@@ -222,7 +248,8 @@ def test_an_inconsistent_record_is_left_out(
 ) -> None:
     good = small_record({"seed": 0}, "good")
     write_record(tmp_path, "good", good.to_json())
-    write_record(tmp_path, "bad", json.dumps({**dataclasses.asdict(good), "id": "bad", **change}))
+    bad = {**dataclasses.asdict(good), "id": "bad", **change}
+    write_record(tmp_path, "bad", json.dumps(bad | {"sha256": content_hash(bad)}))
     records, left_out = read_records(tmp_path)
     assert [record.id for record in records] == ["good"]
     assert len(left_out) == 1

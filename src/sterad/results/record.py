@@ -1,6 +1,7 @@
 """RunRecord: the results of a run as plain numbers, readable without torch."""
 
 import dataclasses
+import hashlib
 import json
 import math
 import re
@@ -125,6 +126,9 @@ class RunRecord:
     sphere: SpherePicture | None = None
     data_digest: str = ""
     """Hash of the images and labels; empty for a live feed."""
+    changes: tuple[str, ...] = ()
+    """What the run depends on and has changed between an interruption and its continuation, which
+    the user accepted: the result may differ from that of an uninterrupted run."""
     schema: int = SCHEMA
 
     @property
@@ -139,8 +143,9 @@ class RunRecord:
 
     def to_json(self) -> str:
         """Return the text of `record.json`, one row of numbers per line; floats are exact."""
+        values = dataclasses.asdict(self)
         try:
-            text = json.dumps(dataclasses.asdict(self), indent=1, allow_nan=False)
+            text = json.dumps(values | {"sha256": content_hash(values)}, indent=1, allow_nan=False)
         except ValueError as error:
             raise SteradError(
                 f"a result of {self.id} is not finite ({error}): the method has diverged; try a "
@@ -154,6 +159,8 @@ class RunRecord:
         try:
             raw = json.loads(text)
             _check_version(raw, source)
+            if raw.pop("sha256") != content_hash(raw):
+                raise ValueError("its content does not match its SHA-256")
             record = _from_dict(raw)
             problem = _find_problem(record)
         except SteradError:
@@ -167,13 +174,20 @@ class RunRecord:
         return record
 
 
+def content_hash(values: dict[str, Any]) -> str:
+    """Return the hash of all values of a record, whatever the layout of its file."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def _check_version(raw: dict[str, Any], source: str) -> None:
     if raw["schema"] != SCHEMA:
         raise SteradError(
             f"{source} has schema {raw['schema']!r} and this sterad reads {SCHEMA}: "
             "use the version that wrote it; the record is not changed"
         )
-    if unknown := sorted(raw.keys() - {field.name for field in dataclasses.fields(RunRecord)}):
+    known = {"sha256", *(field.name for field in dataclasses.fields(RunRecord))}
+    if unknown := sorted(raw.keys() - known):
         raise SteradError(
             f"{source} has unknown fields ({', '.join(unknown)}), so a newer sterad wrote it: "
             "use that version; the record is not changed"

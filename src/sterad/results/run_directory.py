@@ -1,4 +1,4 @@
-"""One directory per run: config.json, events.jsonl, checkpoint.pt and, written last, record.json.
+"""One directory per run: config.json, events.jsonl, checkpoints and, written last, record.json.
 
 A damaged record is reported and left out.
 """
@@ -13,8 +13,11 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from sterad.errors import SteradError
-from sterad.files import remove_leftovers, write_atomically
+from sterad.files import reading, remove_leftovers, write_atomically
 from sterad.results.record import RunRecord
+
+CONFIG_TYPES = {"config": dict, "execution": dict, "conditions": dict, "changes": list}
+"""Keys of config.json and the types of their values."""
 
 
 class RunDirectory:
@@ -26,7 +29,13 @@ class RunDirectory:
         self.config = self.path / "config.json"
         self.events = self.path / "events.jsonl"
         self.checkpoint = self.path / "checkpoint.pt"
+        self.previous_checkpoint = self.path / "checkpoint.previous.pt"
         self.record = self.path / "record.json"
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether there is a checkpoint to continue from."""
+        return self.checkpoint.exists() or self.previous_checkpoint.exists()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -63,32 +72,47 @@ class RunDirectory:
         return _read_record(self.record, str(self.record)) if self.record.exists() else None
 
     def write_record(self, record: RunRecord) -> None:
-        """Write the record, which completes the run."""
+        """Write the record, which completes the run; one checkpoint is enough then."""
         write_atomically(self.record, record.to_json())
+        self.previous_checkpoint.unlink(missing_ok=True)
 
     def read_config(self) -> dict[str, Any] | None:
-        """Return `config` and `execution` from config.json, or None if there is none."""
+        """Return what `write_config` wrote, or None if there is no config.json."""
         if not self.config.exists():
             return None
-        try:
-            content: dict[str, Any] = json.loads(self.config.read_text())
-            return {"config": content["config"], "execution": content["execution"]}
-        except (ValueError, TypeError, KeyError) as error:
-            raise SteradError(
-                f"{str(self.config)!r} is damaged ({error!r}): delete the directory to start again"
-            ) from error
+        with reading(self.config, f"delete {str(self.path)!r} to start again"):
+            content = json.loads(self.config.read_bytes())
+            for name, kind in CONFIG_TYPES.items():
+                if not isinstance(content[name], kind):
+                    raise ValueError(f"{name} is not a {kind.__name__}")
+            return {name: content[name] for name in CONFIG_TYPES}
 
-    def write_config(self, config: Mapping[str, Any], execution: Mapping[str, Any]) -> None:
-        """Write config.json: the values of the run and how it is executed."""
-        text = json.dumps({"config": config, "execution": execution}, indent=1) + "\n"
+    def write_config(
+        self,
+        config: Mapping[str, Any],
+        execution: Mapping[str, Any],
+        conditions: Mapping[str, str],
+        changes: Sequence[str],
+    ) -> None:
+        """Write config.json: the run's values and execution, and what else its bits depend on.
+
+        changes: conditions that differed when the run was continued.
+        """
+        values = (config, execution, conditions, list(changes))
+        text = json.dumps(dict(zip(CONFIG_TYPES, values, strict=True)), indent=1) + "\n"
         write_atomically(self.config, text)
 
     def trim_events(self, step: int) -> None:
-        """Delete events after the step of the checkpoint that the run continues from."""
-        if self.events.exists():
-            lines = self.events.read_text().splitlines()
-            text = "".join(line + "\n" for line in lines if _is_event_until(line, step))
-            write_atomically(self.events, text)
+        """Delete events after the checkpoint at `step` that the run continues from; 0: all."""
+        if not self.events.exists():
+            return
+        lines = self.events.read_text(errors="replace").splitlines()
+        found = [(event, line) for line in lines if (event := _parse_event(line))]
+        ends = [at for at, (event, _) in enumerate(found) if event == ("checkpoint", step)]
+        # A power cut may lose the event of a checkpoint.
+        kept = found[: ends[-1] + 1] if ends else [one for one in found if one[0][1] <= step]
+        text = "".join(line + "\n" for (kind, _), line in kept if step and kind != "end")
+        write_atomically(self.events, text)
 
 
 def _write_pid(descriptor: int) -> None:
@@ -96,11 +120,13 @@ def _write_pid(descriptor: int) -> None:
     os.write(descriptor, str(os.getpid()).encode())
 
 
-def _is_event_until(line: str, step: int) -> bool:
+def _parse_event(line: str) -> tuple[str, int] | None:
+    """Return kind and step of an event; None if the line is incomplete after a kill."""
     try:
-        return int(json.loads(line)["step"]) <= step
-    except (ValueError, KeyError, TypeError):
-        return False  # incomplete after a kill
+        event = json.loads(line)
+        return str(event["event"]), int(event["step"])
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
+        return None
 
 
 def read_records(out: Path) -> tuple[list[RunRecord], list[str]]:
