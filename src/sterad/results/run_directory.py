@@ -13,7 +13,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from sterad.errors import SteradError
-from sterad.files import remove_leftovers, write_atomically
+from sterad.files import parse_json, reading, remove_leftovers, write_atomically
 from sterad.results.record import RunRecord
 
 
@@ -70,13 +70,12 @@ class RunDirectory:
         """Return `config` and `execution` from config.json, or None if there is none."""
         if not self.config.exists():
             return None
-        try:
-            content: dict[str, Any] = json.loads(self.config.read_text())
-            return {"config": content["config"], "execution": content["execution"]}
-        except (ValueError, TypeError, KeyError) as error:
-            raise SteradError(
-                f"{str(self.config)!r} is damaged ({error!r}): delete the directory to start again"
-            ) from error
+        with reading(self.config, "delete the directory to start again"):
+            content = parse_json(self.config.read_bytes())
+            found = {name: content[name] for name in ("config", "execution")}
+            if not all(isinstance(values, dict) for values in found.values()):
+                raise ValueError("config and execution must be objects with names and values")
+        return found
 
     def write_config(self, config: Mapping[str, Any], execution: Mapping[str, Any]) -> None:
         """Write config.json: the values of the run and how it is executed."""
@@ -86,8 +85,9 @@ class RunDirectory:
     def trim_events(self, step: int) -> None:
         """Delete events after the step of the checkpoint that the run continues from."""
         if self.events.exists():
-            lines = self.events.read_text().splitlines()
-            text = "".join(line + "\n" for line in lines if _is_event_until(line, step))
+            with reading(self.events, "delete it to continue the run without earlier events"):
+                lines = self.events.read_bytes().splitlines()
+            text = b"".join(line + b"\n" for line in lines if _is_event_until(line, step))
             write_atomically(self.events, text)
 
 
@@ -96,11 +96,19 @@ def _write_pid(descriptor: int) -> None:
     os.write(descriptor, str(os.getpid()).encode())
 
 
-def _is_event_until(line: str, step: int) -> bool:
+def _is_event_until(line: bytes, step: int) -> bool:
+    event = parse_event(line)
+    return event is not None and event["step"] <= step
+
+
+def parse_event(line: bytes) -> dict[str, Any] | None:
+    """Return the event in a line of events.jsonl; None for one that is incomplete or damaged."""
     try:
-        return int(json.loads(line)["step"]) <= step
-    except (ValueError, KeyError, TypeError):
-        return False  # incomplete after a kill
+        event = json.loads(line.decode())
+    except (ValueError, RecursionError):
+        return None
+    is_event = isinstance(event, dict) and type(event.get("step")) is int
+    return event if is_event and isinstance(event.get("event", ""), str) else None
 
 
 def read_records(out: Path) -> tuple[list[RunRecord], list[str]]:
