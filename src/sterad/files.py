@@ -1,16 +1,21 @@
 """Files that survive a kill, a full disk and a power cut, and readers that never crash."""
 
 import contextlib
+import json
+import math
 import os
 import secrets
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from sterad.errors import SteradError
+
+MAX_JSON_LEVELS = 32
+"""Levels of objects and lists in a JSON file; readers of its content are recursive."""
 
 
 def write_atomically(
@@ -121,3 +126,31 @@ def reading(source: object, remedy: str) -> Iterator[None]:
         raise SteradError(
             f"{str(source)!r} is damaged or was written by something else ({reason}): {remedy}"
         ) from error
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON; raise ValueError for numbers that overflow, NaN and more than 32 levels.
+
+    The standard parser accepts them, and what is computed from them fails later.
+    """
+    content = json.loads(text, parse_constant=_refuse_constant)
+    _check_json([content], MAX_JSON_LEVELS)
+    return content
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"it contains {name}, which is not a finite number")
+
+
+def _check_json(values: Collection[Any], levels: int) -> None:
+    numbers = values
+    if not {*map(type, values)} <= {int, float}:  # rows of numbers, most of a record, are faster
+        numbers = [value for value in values if type(value) in (int, float)]
+        for value in values:
+            if isinstance(value, dict | list):
+                if not levels:
+                    raise ValueError(f"it has more than {MAX_JSON_LEVELS} levels")
+                _check_json(value.values() if isinstance(value, dict) else value, levels - 1)
+    for number in (min(numbers), max(numbers)) if numbers else ():
+        if abs(number) >= (2**64 if isinstance(number, int) else math.inf):
+            raise ValueError("it contains a number that is not finite or has more than 64 bits")

@@ -13,7 +13,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from sterad.errors import SteradError
-from sterad.files import reading, remove_leftovers, write_atomically
+from sterad.files import parse_json, reading, remove_leftovers, write_atomically
 from sterad.results.record import RunRecord
 
 CONFIG_TYPES = {"config": dict, "execution": dict, "conditions": dict, "changes": list}
@@ -81,7 +81,7 @@ class RunDirectory:
         if not self.config.exists():
             return None
         with reading(self.config, f"delete {str(self.path)!r} to start again"):
-            content = json.loads(self.config.read_bytes())
+            content = parse_json(self.config.read_bytes())
             for name, kind in CONFIG_TYPES.items():
                 if not isinstance(content[name], kind):
                     raise ValueError(f"{name} is not a {kind.__name__}")
@@ -106,13 +106,19 @@ class RunDirectory:
         """Delete events after the checkpoint at `step` that the run continues from; 0: all."""
         if not self.events.exists():
             return
-        lines = self.events.read_text(errors="replace").splitlines()
-        found = [(event, line) for line in lines if (event := _parse_event(line))]
-        ends = [at for at, (event, _) in enumerate(found) if event == ("checkpoint", step)]
-        # A power cut may lose the event of a checkpoint.
-        kept = found[: ends[-1] + 1] if ends else [one for one in found if one[0][1] <= step]
-        text = "".join(line + "\n" for (kind, _), line in kept if step and kind != "end")
-        write_atomically(self.events, text)
+        with reading(self.events, "delete it to continue the run without earlier events"):
+            lines = self.events.read_bytes().splitlines()
+        found = [(event, line) for line in lines if (event := parse_event(line))]
+        kinds = [(event.get("event"), event["step"]) for event, _ in found]
+        if ("checkpoint", step) in kinds:
+            found = found[: len(kinds) - kinds[::-1].index(("checkpoint", step))]
+        # After a power cut the event of the checkpoint may be missing.
+        kept = [
+            line + b"\n"
+            for event, line in found
+            if event["step"] <= step and event.get("event") != "end"
+        ]
+        write_atomically(self.events, b"".join(kept) if step else b"")
 
 
 def _write_pid(descriptor: int) -> None:
@@ -120,13 +126,14 @@ def _write_pid(descriptor: int) -> None:
     os.write(descriptor, str(os.getpid()).encode())
 
 
-def _parse_event(line: str) -> tuple[str, int] | None:
-    """Return kind and step of an event; None if the line is incomplete after a kill."""
+def parse_event(line: bytes) -> dict[str, Any] | None:
+    """Return the event in a line of events.jsonl; None for one that is incomplete or damaged."""
     try:
-        event = json.loads(line)
-        return str(event["event"]), int(event["step"])
-    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
+        event = json.loads(line.decode())
+    except (ValueError, RecursionError):
         return None
+    is_event = isinstance(event, dict) and type(event.get("step")) is int
+    return event if is_event and isinstance(event.get("event", ""), str) else None
 
 
 def read_records(out: Path) -> tuple[list[RunRecord], list[str]]:
