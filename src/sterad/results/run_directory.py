@@ -84,9 +84,13 @@ class RunDirectory:
         write_atomically(self.config, text)
 
     def trim_events(self, step: int) -> None:
-        """Delete events after the step of the checkpoint that the run continues from."""
+        """Delete events after the step of the checkpoint that the run continues from.
+
+        A run that starts again at step 0 writes its first event again, and each its last one.
+        """
         if self.events.exists():
-            lines = self.events.read_text().splitlines()
+            # A power cut may leave any bytes at the end of the file.
+            lines = self.events.read_text(errors="replace").splitlines() if step else []
             text = "".join(line + "\n" for line in lines if _is_event_until(line, step))
             write_atomically(self.events, text)
 
@@ -98,7 +102,8 @@ def _write_pid(descriptor: int) -> None:
 
 def _is_event_until(line: str, step: int) -> bool:
     try:
-        return int(json.loads(line)["step"]) <= step
+        event = json.loads(line)
+        return int(event["step"]) <= step and event.get("event") != "end"
     except (ValueError, KeyError, TypeError):
         return False  # incomplete after a kill
 
