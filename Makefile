@@ -13,7 +13,9 @@ RUNS ?= runs/demo
 export OMP_WAIT_POLICY ?= PASSIVE
 PYTEST := $(BIN)/python -m pytest -n 2
 
-.PHONY: demo test check lint types imports install clean
+.PHONY: demo test check storm soak lint types imports install clean
+KILLS ?= 1000
+SAMPLES ?= 10000000
 
 demo: $(READY)  ## AGD-FD and fine-tuning on digits, clear and blurry; prints the path of the report
 	$(BIN)/sterad study studies/demo.toml --out $(RUNS)
@@ -26,6 +28,12 @@ test: $(DEV)  ## the tests, under five minutes on two cores
 
 check: lint types imports test  ## lint, types, import contract and all tests
 	$(PYTEST) -m slow
+
+storm: $(DEV)  ## kill runs at random moments and compare their results: make storm KILLS=1000
+	$(BIN)/python -m tests.storm --kills $(KILLS)
+
+soak: $(DEV)  ## memory and speed over 10 million samples: make soak SAMPLES=10000000
+	$(BIN)/python -m tests.storm.soak --samples $(SAMPLES)
 
 lint: $(DEV)
 	$(BIN)/ruff check .

@@ -190,6 +190,19 @@ def test_a_truncated_last_line_is_deleted(directory: RunDirectory, cut: int) -> 
     assert directory.events.read_text() == whole + "\n"
 
 
+def test_a_run_that_starts_again_or_ends_again_writes_these_events_once(
+    directory: RunDirectory,
+) -> None:
+    start, end = '{"event": "start", "step": 0}\n', '{"event": "end", "step": 2}\n'
+    with directory.locked():
+        directory.events.write_text(start)
+        directory.trim_events(0)
+        assert directory.events.read_text() == ""
+        directory.events.write_bytes((start + end).encode() + b"\xff\x00")
+        directory.trim_events(2)
+        assert directory.events.read_text() == start
+
+
 def test_lines_that_are_not_events_are_deleted(directory: RunDirectory) -> None:
     with directory.locked():
         good = '{"event": "progress", "step": 1}\n'
