@@ -13,7 +13,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from sterad.errors import SteradError
-from sterad.files import remove_leftovers, write_atomically
+from sterad.files import create_folder, remove_leftovers, write_atomically
 from sterad.results.record import RunRecord
 
 
@@ -32,7 +32,7 @@ class RunDirectory:
     def locked(self) -> Iterator[None]:
         """Lock the directory for this process; the system releases the lock even after SIGKILL."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            create_folder(self.path)
             # Not thread-local: another thread may release it.
             lock = FileLock(self.path / "lock", thread_local=False, on_acquired=_write_pid)
             lock.acquire(timeout=0)
