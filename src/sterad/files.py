@@ -56,6 +56,14 @@ def write_atomically(
         ) from error
 
 
+def create_folder(path: Path) -> None:
+    """Create a folder and its parents, so that a power cut does not remove those that are new."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        _sync_folder(folder.parent)
+
+
 def _sync_folder(folder: Path) -> None:
     """Make a rename durable: without it, a power cut may bring back the old name."""
     if os.name == "posix":  # other systems cannot open a folder

@@ -44,7 +44,12 @@ def plan(kills: int, seed: int, launchers: Sequence[str]) -> list[Task]:
     tasks = [launcher_task(name, each, rng.randrange(2**32)) for name in launchers]
     left = kills - each * len(launchers)
     new = max(1, round(kills * NEW_PROCESS_SHARE))
-    pairs = [(method, stream) for method in METHODS for stream in STREAMS]
+    pairs = [
+        (method, stream)
+        for method in METHODS
+        for stream in STREAMS
+        if stream != "live" or METHODS[method].trains == "on-stream"
+    ]
     rng.shuffle(pairs)
     number = 0
     while left > 0:

@@ -86,16 +86,22 @@ class Training:
 
 
 def train_live(method: str, seed: int, out: Path, checkpoint_every: int) -> int:
-    """Continue a live run; its feed repeats what came after the last checkpoint."""
+    """Continue a live run; its feed repeats what came after the last checkpoint.
+
+    A session needs one batch to build its network. If the feed had ended before the kill there is
+    none, and the run starts from the beginning.
+    """
     config = live_config(method=method, seed=seed, encoder="mlp", **LIVE)
     checkpoint = RunDirectory(out, config.id).checkpoint
     step = load_checkpoint(checkpoint, config.id)["step"] if checkpoint.exists() else 0
+    if step == LIVE_STEPS:
+        shutil.rmtree(out)
+        step = 0
     rng = np.random.default_rng(seed)
     images = rng.random((LIVE_STEPS, LIVE_BATCH, 8, 8)).astype(np.float32)
     labels = np.array([rng.integers(0, 2 + i // 4, LIVE_BATCH) for i in range(LIVE_STEPS)])
     feed = list(zip(images, labels, strict=True))
-    # A session reads one batch before it is restored; after the last step any batch will do.
-    run(config, out, Execution(threads=1), checkpoint_every, feed=feed[step:] or feed[-1:])
+    run(config, out, Execution(threads=1), checkpoint_every, feed=feed[step:])
     return 0
 
 

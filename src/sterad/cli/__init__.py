@@ -62,6 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         hint = "; finished work is kept, and the same command continues from there"
         can_resume = arguments[0] in ("train", "study", "search", "data")
         print(f"sterad: interrupted by {number.name}{hint if can_resume else ''}", file=sys.stderr)
+        # CPython ends by SIGINT, whatever the exit code, if the last exec() of a string was
+        # interrupted, for example that of a dataclass during an import. This one is not.
+        exec("")
         return 128 + number
 
 

@@ -13,7 +13,13 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from sterad.errors import SteradError
-from sterad.files import parse_json, reading, remove_leftovers, write_atomically
+from sterad.files import (
+    create_folder,
+    parse_json,
+    reading,
+    remove_leftovers,
+    write_atomically,
+)
 from sterad.results.record import RunRecord
 
 CONFIG_TYPES = {"config": dict, "execution": dict, "conditions": dict, "changes": list}
@@ -41,7 +47,7 @@ class RunDirectory:
     def locked(self) -> Iterator[None]:
         """Lock the directory for this process; the system releases the lock even after SIGKILL."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            create_folder(self.path)
             # Not thread-local: another thread may release it.
             lock = FileLock(self.path / "lock", thread_local=False, on_acquired=_write_pid)
             lock.acquire(timeout=0)

@@ -149,8 +149,9 @@ def _terminate_all(workers: Sequence[_Worker]) -> None:
     for worker in workers:
         worker.process.terminate()
     for worker in workers:
-        with worker.process, worker.stderr:  # waits, and closes the pipes
+        with worker.process:  # waits, and closes the pipes
             try:
                 worker.process.wait(TERMINATE_TIMEOUT_S)
             except subprocess.TimeoutExpired:  # a plugin may have replaced the signal handler
                 worker.process.kill()
+        worker.stderr.close()  # `_finish` may have been interrupted after it closed the file
