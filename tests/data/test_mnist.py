@@ -81,6 +81,17 @@ def test_invalid_files_raise(tmp_path: Path, content: bytes, message: str, packe
         read_idx(file)
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_bombs_raise_before_memory_is_allocated(
+    tmp_path: Path, packed: bool, error_within_limits: Callable[..., str]
+) -> None:
+    file = tmp_path / ("x.gz" if packed else "x")
+    for shape in ((1 << 31,), (1 << 10, 1 << 10, 1 << 11), (1 << 16,) * 4, (1,)):
+        content = struct.pack(f">HBB{len(shape)}I", 0, 8, len(shape), *shape) + bytes(1 << 25)
+        file.write_bytes(gzip.compress(content) if packed else content)
+        assert error_within_limits(lambda: read_idx(file)).startswith(f"'{file}' ")
+
+
 def test_truncated_gzip_raises(make_idx: Made) -> None:
     file = make_idx("mnist", packed=True) / "mnist" / "t10k-images-idx3-ubyte.gz"
     file.write_bytes(file.read_bytes()[:-200])
