@@ -85,7 +85,7 @@ def test_get_downloads_and_unpacks_an_archive(cifar_web: tuple[Path, str], tmp_p
     assert len(Cifar100(root=root).load().train_labels) == 4
     assert "already exists" in get("cifar100", root)
     assert sorted(one.name for one in root.iterdir()) == [
-        ".sterad",
+        ".get-cifar100.lock",
         "cifar-100-python",
         "cifar-100-python.tar.gz",
     ]
@@ -140,8 +140,7 @@ def test_get_never_overwrites_an_incomplete_folder(
 def test_second_download_at_the_same_time_raises(
     cifar_web: tuple[Path, str], tmp_path: Path
 ) -> None:
-    (tmp_path / ".sterad").mkdir()
-    with open(tmp_path / ".sterad" / "get-cifar100.lock", "ab") as lock:
+    with open(tmp_path / ".get-cifar100.lock", "ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(SteradError, match="another process is downloading cifar100"):
             get("cifar100", tmp_path)

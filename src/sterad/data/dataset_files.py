@@ -65,20 +65,17 @@ def _find_wrong_checksum(contents: Contents, source: Source) -> Path | None:
 def check_cache(name: str, root: Path) -> list[str]:
     """Read every byte of the cache entries of a dataset, remove damaged ones, return messages."""
     messages = []
-    for folder in cache.cache_folders(root):
-        for entry in sorted(folder.glob(f"{name}-*")):
-            if entry.name.rpartition("-")[0] != name:  # an entry of a dataset with a longer name
-                continue
-            try:
-                cache.verify_entry(entry)
-                messages.append(f"{entry}: complete")
-            except cache.StaleError:
-                messages.append(f"{entry}: old format; it is rebuilt when it is needed")
-            except cache.DamagedError as error:
-                shutil.rmtree(entry, ignore_errors=True)
-                messages.append(
-                    f"{entry}: damaged ({error}) and removed; it is rebuilt when it is needed"
-                )
+    for entry in sorted(cache.cache_folder(root).glob(f"{name}-*")):
+        if entry.name.rpartition("-")[0] != name:  # an entry of a dataset with a longer name
+            continue
+        try:
+            cache.verify_entry(root, entry)
+            messages.append(f"{str(entry)!r} is complete")
+        except cache.StaleError as error:
+            messages.append(f"{error}; {cache.REMEDY}")
+        except SteradError as error:
+            shutil.rmtree(entry, ignore_errors=True)
+            messages.append(f"{error}. It was removed")
     return messages
 
 
@@ -88,9 +85,8 @@ def get(name: str, root: Path) -> str:
     if before.is_readable:
         return f"{name} already exists, so nothing is downloaded; {before.message}"
     try:
-        lock = root / ".sterad" / f"get-{name}.lock"
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        with cache.hold_lock(lock, f"downloading {name}", wait=False):
+        root.mkdir(parents=True, exist_ok=True)
+        with cache.hold_lock(root / f".get-{name}.lock", f"downloading {name}", wait=False):
             choices = SOURCES[name].choices
             present = [c for c in choices if all((root / remote.path).exists() for remote in c)]
             for remote in (present or choices)[0]:
