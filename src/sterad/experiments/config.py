@@ -18,6 +18,7 @@ from sterad.memory import MEMORIES
 from sterad.methods import METHODS, Problem
 from sterad.plugins import source_digest
 from sterad.registry import Registry
+from sterad.results.run_directory import RunDirectory
 from sterad.sphere import LAWS
 from sterad.streams import STREAMS
 from sterad.validation import (
@@ -226,11 +227,10 @@ def earlier_versions(config: RunConfig, out: Path) -> list[str]:
     values.pop("digests", None)
     for folder in sorted(out.glob(f"{config.id.rpartition('-')[0]}-*")):
         try:
-            other = json.loads((folder / "config.json").read_text())["config"]
-            digests = other.pop("digests", {})
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            other = (RunDirectory(out, folder.name).read_config() or {}).get("config", {})
+            changed = changed_digests(dict(config.digests), dict(other.pop("digests", {})))
+        except (SteradError, ValueError, TypeError):
             continue  # reading that run reports what is wrong with it
-        changed = changed_digests(dict(config.digests), digests)
         if changed and other == values:
             kinds.update(changed)
             runs.append(folder.name)

@@ -238,7 +238,9 @@ def _find_wrong_field(value: Any) -> str | None:
     return next((name for name in hints if not _has_type(getattr(value, name), hints[name])), None)
 
 
-_type_hints = cache(get_type_hints)
+@cache
+def _type_hints(cls: Any) -> dict[str, Any]:
+    return get_type_hints(cls)
 
 
 def _has_type(value: Any, hint: Any) -> bool:
