@@ -112,12 +112,15 @@ def remove_leftovers(folder: Path) -> None:
 def reading(source: object, remedy: str) -> Iterator[None]:
     """Turn whatever a parser raises into a sentence that names the file and the remedy.
 
-    Parsers document no complete list of what they raise for damaged or hostile files.
+    Parsers document no complete list of what they raise for damaged or hostile files. A SteradError
+    that does not name the file gets its name.
     """
     try:
         yield
-    except SteradError:
-        raise
+    except SteradError as error:
+        if str(source) in str(error):
+            raise
+        raise SteradError(f"{str(source)!r} cannot be used, {error}") from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise SteradError(f"{str(source)!r} cannot be read ({reason}): {remedy}") from error

@@ -18,7 +18,7 @@ from filelock import FileLock
 
 from sterad.errors import SteradError
 from sterad.experiments.toml_file import parse_toml, read_toml, resolve_fields
-from sterad.files import write_atomically
+from sterad.files import reading, write_atomically
 from sterad.methods import METHODS
 from sterad.registry import canonical_name
 from sterad.validation import build, check_value
@@ -70,7 +70,9 @@ def read_tuned(name: str, parents: tuple[str, ...] = ()) -> dict[str, Tuned]:
     file = _find_file(name)
     tables = read_toml(file, "the file of tuned values")
     like = tables.pop("like", None)
-    tuned = {} if like is None else read_tuned(check_value("like", like, str), (*parents, name))
+    with reading(file, "correct it"):
+        parent = check_value("like", like, str | None)
+    tuned = {} if parent is None else read_tuned(parent, (*parents, name))
     for method, table in tables.items():
         if not isinstance(table, dict):
             raise SteradError(f"{method} = {table!r} in {str(file)!r} is not the table of a method")

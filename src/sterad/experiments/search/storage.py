@@ -100,9 +100,10 @@ def check_trials(study: Study, space: Space) -> None:
     if study.direction is not StudyDirection.MAXIMIZE:
         raise ValueError("it does not maximize the accuracy")
     for trial in study.get_trials(deepcopy=False):
-        if trial.params:
+        is_complete = trial.state is TrialState.COMPLETE
+        if trial.params or is_complete:
             space.build_method(trial.params)
-        if trial.state is TrialState.COMPLETE:
+        if is_complete:
             numbers = (trial.value, *trial.user_attrs["finals"])
             if not all(isinstance(n, int | float) and math.isfinite(n) for n in numbers):
                 raise ValueError(f"the accuracies of trial {trial.number} are not numbers")
