@@ -1,13 +1,14 @@
 """Files that survive a kill, a full disk and a power cut, and readers that never crash."""
 
 import contextlib
+import hashlib
 import json
 import math
 import os
 import secrets
 import signal
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO
@@ -120,12 +121,15 @@ def remove_leftovers(folder: Path) -> None:
 def reading(source: object, remedy: str) -> Iterator[None]:
     """Turn whatever a parser raises into a sentence that names the file and the remedy.
 
-    Parsers document no complete list of what they raise for damaged or hostile files.
+    Parsers document no complete list of what they raise for damaged or hostile files. A SteradError
+    that does not name the file gets its name.
     """
     try:
         yield
-    except SteradError:
-        raise
+    except SteradError as error:
+        if str(source) in str(error):
+            raise
+        raise SteradError(f"{str(source)!r} cannot be used, {error}") from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise SteradError(f"{str(source)!r} cannot be read ({reason}): {remedy}") from error
@@ -144,6 +148,16 @@ def parse_json(text: str | bytes) -> Any:
     content = json.loads(text, parse_constant=_refuse_constant)
     _check_json([content], MAX_JSON_LEVELS)
     return content
+
+
+def content_hash(values: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of JSON values, whatever the layout of the file that has them.
+
+    >>> content_hash({"a": 1, "b": [2.5]}) == content_hash({"b": (2.5,), "a": 1})
+    True
+    """
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _refuse_constant(name: str) -> None:

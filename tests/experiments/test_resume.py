@@ -13,6 +13,7 @@ from sterad import RunConfig, RunRecord, run
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments import resume
+from sterad.files import content_hash
 from sterad.loggers import Logger
 from sterad.results.run_directory import RunDirectory
 
@@ -105,7 +106,8 @@ def test_changed_conditions_are_refused_or_marked(
     content = json.loads(folder.config.read_text())
     now = content["conditions"][name]
     content["conditions"][name] = "another"
-    folder.config.write_text(json.dumps(content))
+    del content["sha256"]
+    folder.config.write_text(json.dumps(content | {"sha256": content_hash(content)}))
     change = "the data changed" if name == "data" else f"{name} was another and is {now}"
     with pytest.raises(SteradError, match=f"as it began: {re.escape(change)}") as caught:
         start(config, folder.path.parent)

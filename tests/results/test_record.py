@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from sterad.errors import SteradError
+from sterad.files import content_hash
 from sterad.results.record import (
     METRICS,
     SCHEMA,
     RunRecord,
     SphereFrame,
     SpherePicture,
-    content_hash,
 )
 
 

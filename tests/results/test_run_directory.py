@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from sterad.errors import SteradError
-from sterad.results.record import RunRecord, content_hash
+from sterad.files import content_hash
+from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory, read_records
 
 Build = Callable[..., RunRecord]

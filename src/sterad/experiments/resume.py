@@ -5,7 +5,6 @@ the processor change its bits. They are stored when a run starts and compared wh
 """
 
 import importlib.metadata
-import json
 import platform
 import sys
 from collections.abc import Iterator, Mapping
@@ -101,13 +100,14 @@ def earlier_versions(config: RunConfig, out: Path) -> Iterator[tuple[RunDirector
     values = config.to_dict()
     values.pop("digests", None)
     for path in sorted(out.glob(f"{config.id.rpartition('-')[0]}-*")):
+        run = RunDirectory(out, path.name)
         try:
-            other = json.loads((path / "config.json").read_text())["config"]
-            changed = changed_digests(dict(config.digests), other.pop("digests", {}))
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            other = (run.read_config() or {}).get("config", {})
+            changed = changed_digests(dict(config.digests), dict(other.pop("digests", {})))
+        except (SteradError, ValueError, TypeError):
             continue  # reading that run reports what is wrong with it
         if changed and other == values:
-            yield RunDirectory(out, path.name), changed
+            yield run, changed
 
 
 def describe_earlier_versions(config: RunConfig, out: Path) -> list[str]:

@@ -1,7 +1,6 @@
 """RunRecord: the results of a run as plain numbers, readable without torch."""
 
 import dataclasses
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from sterad.errors import SteradError
-from sterad.files import parse_json
+from sterad.files import content_hash, parse_json
 
 SCHEMA = 1
 """Increases when a field is removed or changes its meaning. New fields have defaults and do not
@@ -179,12 +178,6 @@ class RunRecord:
         if problem:
             raise SteradError(f"{source} is damaged ({problem}): delete it and run again")
         return record
-
-
-def content_hash(values: dict[str, Any]) -> str:
-    """Return the hash of all values of a record, whatever the layout of its file."""
-    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _check_version(raw: dict[str, Any], source: str) -> None:

@@ -14,6 +14,7 @@ from filelock import FileLock, Timeout
 
 from sterad.errors import SteradError
 from sterad.files import (
+    content_hash,
     create_folder,
     parse_json,
     reading,
@@ -88,6 +89,8 @@ class RunDirectory:
             return None
         with reading(self.config, f"delete {str(self.path)!r} to start again"):
             content = parse_json(self.config.read_bytes())
+            if content.pop("sha256") != content_hash(content):
+                raise ValueError("its content does not match its SHA-256")
             for name, kind in CONFIG_TYPES.items():
                 if not isinstance(content[name], kind):
                     raise ValueError(f"{name} is not a {kind.__name__}")
@@ -105,7 +108,8 @@ class RunDirectory:
         changes: conditions that differed when the run was continued.
         """
         values = (config, execution, conditions, list(changes))
-        text = json.dumps(dict(zip(CONFIG_TYPES, values, strict=True)), indent=1) + "\n"
+        content = dict(zip(CONFIG_TYPES, values, strict=True))
+        text = json.dumps(content | {"sha256": content_hash(content)}, indent=1) + "\n"
         write_atomically(self.config, text)
 
     def trim_events(self, step: int) -> None:
