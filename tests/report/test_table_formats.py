@@ -215,10 +215,10 @@ def test_csv_cells_are_no_formulas(make_record: Build) -> None:
         for cell in row:
             is_number = re.fullmatch(r"-?[\d.]+(e-?\d+)?", cell)
             assert is_number or not cell.startswith(("=", "+", "-", "@", "\t", "\r")), cell
-    (row,) = csv.DictReader(io.StringIO(runs_csv([record]), newline=""))
-    assert row["method.name"] == "'=cmd|' /C calc'!A0"
-    assert row["provenance.none"] == "'-inf"
-    assert (row["backward_transfer"], row["provenance.number"]) == ("-0.25", "-1.5e-3")
+    (run,) = csv.DictReader(io.StringIO(runs_csv([record]), newline=""))
+    assert run["method.name"] == "'=cmd|' /C calc'!A0"
+    assert run["provenance.none"] == "'-inf"
+    assert (run["backward_transfer"], run["provenance.number"]) == ("-0.25", "-1.5e-3")
 
 
 def test_markdown_has_no_html_of_names(make_record: Build) -> None:

@@ -234,7 +234,8 @@ def _find_problem(record: RunRecord) -> str | None:
 
 def _find_wrong_field(value: Any) -> str | None:
     """Return the first field of a dataclass that does not have the declared type."""
-    hints = _type_hints(type(value))
+    cls: Any = type(value)
+    hints = _type_hints(cls)
     return next((name for name in hints if not _has_type(getattr(value, name), hints[name])), None)
 
 
