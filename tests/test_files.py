@@ -201,6 +201,16 @@ def test_whatever_a_parser_raises_becomes_a_sentence(error: Exception) -> None:
         raise error
 
 
+def test_an_error_that_does_not_name_the_file_gets_its_name() -> None:
+    with (
+        pytest.raises(SteradError, match=r"^'a.json' cannot be used, lr 3 is out"),
+        reading("a.json", ""),
+    ):
+        raise SteradError("lr 3 is out of range")
+    with pytest.raises(SteradError, match=r"^the file 'a.json' is old$"), reading("a.json", ""):
+        raise SteradError("the file 'a.json' is old")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -250,3 +250,13 @@ def test_aliases_of_a_component_give_the_same_id() -> None:
     names = ("angular-gaussian", "agd", "Angular_Gaussian")
     assert {RunConfig.of(law=name).id for name in names} == {RunConfig.of().id}
     assert RunConfig.of(augmentation="FULL").id == RunConfig.of().id
+
+
+@pytest.mark.parametrize("digests", ['"abc"', "[1, 2]", "3", "null", '{"data": 3}', "[" * 100_000])
+def test_an_odd_config_of_another_run_is_skipped(tmp_path: Path, digests: str) -> None:
+    config = RunConfig.of(method="er", dataset="digits")
+    folder = tmp_path / f"{config.id.rpartition('-')[0]}-other"
+    folder.mkdir()
+    text = f'{{"config": {{"seed": 0, "digests": {digests}}}, "execution": {{}}}}'
+    (folder / "config.json").write_text(text)
+    assert earlier_versions(config, tmp_path) == []

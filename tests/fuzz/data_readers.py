@@ -68,7 +68,8 @@ def write_cache(name: str) -> Any:
         write_npz(folder)
         os.environ["XDG_CACHE_HOME"] = str(folder / "user-cache")
         Npz(root=folder, npz_file="mine.npz").load()
-        (entry,) = (path for path in (folder / ".sterad").iterdir() if path.is_dir())
+        (manifest,) = folder.glob("user-cache/sterad/*/*/manifest.json")
+        entry = manifest.parent
         shutil.copytree(entry, folder / "intact")
         return entry / name
 
@@ -77,10 +78,10 @@ def write_cache(name: str) -> Any:
 
 def read_cache(file: Path) -> Any:
     """Return what a dataset loads; a damaged entry must be built again."""
-    for other in (file.parents[2] / "intact").iterdir():
+    for other in (file.parents[4] / "intact").iterdir():
         if other.name != file.name:
             shutil.copy2(other, file.parent / other.name)
-    data = Npz(root=file.parents[2], npz_file="mine.npz").load()
+    data = Npz(root=file.parents[4], npz_file="mine.npz").load()
     arrays = (data.train_images, data.train_labels, data.test_images, data.test_labels)
     return data.class_names, data.digest, [(a.dtype.str, a.shape, a.tobytes()) for a in arrays]
 
