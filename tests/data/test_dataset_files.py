@@ -13,7 +13,7 @@ import pytest
 
 from sterad.data import Cifar100, Kmnist
 from sterad.data.dataset_files import check, get
-from sterad.data.sources import SOURCES
+from sterad.data.sources import SOURCES, Remote
 from sterad.errors import SteradError
 
 Made = Callable[..., Path]
@@ -124,6 +124,35 @@ def test_get_downloads_four_files(
     (web[0] / "away").rename(missing)
     assert "kmnist is complete" in get("kmnist", tmp_path)
     assert check("kmnist", tmp_path, checksums=True).is_complete
+
+
+def test_get_without_a_checksum_verifies_size_and_counts(
+    make_core50: Made,
+    web: tuple[Path, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = make_core50(objects=(1, 2), frames=1)
+    shutil.make_archive(str(web[0] / "core50_128x128"), "zip", made, "core50_128x128")
+    shutil.rmtree(made / "core50_128x128")
+    publish(monkeypatch, "core50", web, (2, 16, 6))
+    ((remote,),) = SOURCES["core50"].choices
+    official = dataclasses.replace(SOURCES["core50"], choices=((_without_md5(remote),),))
+    monkeypatch.setitem(SOURCES, "core50", official)
+    message = get("core50", tmp_path)
+    assert message.startswith("core50 is complete: 2 classes, 16 training and 6 test images; their")
+    assert message.endswith("content is not verified: no checksum of it is published")
+    assert "is downloaded without encryption" in capsys.readouterr().err
+    assert "content is not verified" in check("core50", tmp_path, checksums=True).message
+    shutil.rmtree(tmp_path / "core50_128x128")
+    monkeypatch.setitem(SOURCES, "core50", dataclasses.replace(official, train=17))
+    with pytest.raises(SteradError, match=r"core50 is incomplete: .* 16 .*of 2, 17 and 6"):
+        get("core50", tmp_path)
+
+
+def _without_md5(remote: Remote) -> Remote:
+    return dataclasses.replace(remote, md5=None)
 
 
 def test_get_never_overwrites_an_incomplete_folder(

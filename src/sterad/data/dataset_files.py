@@ -42,24 +42,28 @@ def check(name: str, root: Path, checksums: bool = False) -> CheckResult:
     if counts != official:
         expected = "{}, {:,} and {:,}".format(*official)
         return CheckResult(True, False, f"{name} is incomplete: {found}, of {expected}")
-    if checksums and (path := _find_wrong_checksum(contents, source)) is not None:
-        problem = f"the checksum of {str(path)!r} is not the official one"
-        return CheckResult(True, False, f"{name}: {problem}")
-    return CheckResult(True, True, f"{name} is complete: {found}")
+    known = _find_checksums(contents, source)
+    for path, (is_unpacked, md5) in known.items() if checksums else ():
+        if file_md5(path, is_unpacked) != md5:
+            problem = f"the checksum of {str(path)!r} is not the official one"
+            return CheckResult(True, False, f"{name}: {problem}")
+    is_verified = known if checksums else all(remote.md5 for remote in source.choices[0])
+    note = "" if is_verified else "; their content is not verified: no checksum of it is published"
+    return CheckResult(True, True, f"{name} is complete: {found}{note}")
 
 
-def _find_wrong_checksum(contents: Contents, source: Source) -> Path | None:
-    """Return the first file whose checksum differs from the official one."""
+def _find_checksums(contents: Contents, source: Source) -> dict[Path, tuple[bool, str]]:
+    """Return the official MD5 of each file, and whether it is that of the unpacked file."""
     unpacked = {Path(known).name: md5 for known, md5 in source.md5.items()}
     packed = {Path(remote.path).name: remote.md5 for c in source.choices for remote in c}
+    found = {}
     for path in contents.sources:
         name = path.name.removesuffix(".gz").replace(".idx", "-idx")
         if name in unpacked:
-            if file_md5(path, unpacked=True) != unpacked[name]:
-                return path
-        elif packed.get(path.name) is not None and file_md5(path) != packed[path.name]:
-            return path
-    return None
+            found[path] = (True, unpacked[name])
+        elif (md5 := packed.get(path.name)) is not None:
+            found[path] = (False, md5)
+    return found
 
 
 def check_cache(name: str, root: Path) -> list[str]:
@@ -96,8 +100,8 @@ def get(name: str, root: Path) -> str:
             f"cannot write to {str(root)!r}: {error.strerror}. Choose another --root"
         ) from error
     after = check(name, root)
-    if not after.is_readable:
-        raise SteradError(after.message)
+    if not after.is_complete:
+        raise SteradError(f"{after.message}. Remove the files and run this again")
     return after.message
 
 
