@@ -259,4 +259,4 @@ def test_an_odd_config_of_another_run_is_skipped(tmp_path: Path, digests: str) -
     folder.mkdir()
     text = f'{{"config": {{"seed": 0, "digests": {digests}}}, "execution": {{}}}}'
     (folder / "config.json").write_text(text)
-    assert earlier_versions(config, tmp_path) == []
+    assert describe_earlier_versions(config, tmp_path) == []

@@ -188,9 +188,12 @@ def read_archive(file: Path) -> Any:
 
 
 IDX = (mutate_bytes, mutate_idx)
+NPY = (mutate_bytes, mutate_npy)
 DATA_READERS = (
     Reader("cache-manifest", write_cache("manifest.json"), read_cache, (mutate_bytes, mutate_json)),
-    Reader("cache-array", write_cache("train_images.npy"), read_cache, (mutate_bytes, mutate_npy)),
+    # Opening an entry does not read all images; `sterad data check` compares their hash.
+    Reader("cache-images", write_cache("train_images.npy"), read_cache, (), NPY),
+    Reader("cache-labels", write_cache("train_labels.npy"), read_cache, NPY),
     Reader("cifar-pickle", write_cifar, read_cifar, (), (mutate_bytes, mutate_pickle)),
     Reader("cifar-names", write_cifar_meta, read_cifar, (), (mutate_bytes, mutate_pickle)),
     Reader("idx", write_idx(""), read_mnist, (), IDX),

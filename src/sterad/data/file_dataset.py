@@ -22,6 +22,8 @@ from sterad.errors import SteradError
 MAX_CHUNK_IMAGES = 512
 MAX_CHUNK_BYTES = 1 << 27
 """Size of the images that are decoded before they are written to the cache."""
+MAX_FILES_NAMED = 8
+"""Files that a message about the whole dataset names."""
 BLUR_SCALE = 1500.0
 """Scale of the paper's blur in images, for the complete training split of a dataset."""
 
@@ -80,10 +82,11 @@ class Contents:
             outside = (split.labels < 0) | (split.labels >= len(self.class_names))
             if outside.any():
                 index = int(outside.argmax())
+                files = ", ".join(source.name for source in self.sources[:MAX_FILES_NAMED])
                 raise SteradError(
                     f"the {what} label {split.labels[index]} at index {index} is outside 0 to "
-                    f"{len(self.class_names) - 1}: the files are damaged or from another dataset; "
-                    "download them again"
+                    f"{len(self.class_names) - 1}: the files {files} are damaged or from another "
+                    "dataset; download them again"
                 )
 
 

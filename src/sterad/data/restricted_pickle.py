@@ -211,15 +211,15 @@ def _find_function(name: str) -> Callable[..., Any]:
 
 def read_pickle(path: Path) -> dict[bytes, Any]:
     """Return the dictionary in a pickle; its keys and the strings of Python 2 are bytes."""
-    try:
-        with reading(path, OFFICIAL_REMEDY), open(path, "rb") as file:
+    with reading(path, OFFICIAL_REMEDY), open(path, "rb") as file:
+        try:
             found = _execute_all(file.fileno())
-    except ForbiddenError as error:
-        raise invalid_file(
-            path,
-            f"contains {error}, but only numpy arrays of numbers, bytes, strings, numbers and "
-            "containers are allowed",
-        ) from error
+        except ForbiddenError as error:
+            raise invalid_file(
+                path,
+                f"contains {error}, but only numpy arrays of numbers, bytes, strings, numbers and "
+                "containers are allowed",
+            ) from error
     if not isinstance(found, dict):
         raise invalid_file(path, f"contains a {type(found).__name__} instead of a dictionary")
     return {
