@@ -75,7 +75,7 @@ def run_cases(reader: Reader, folder: Path) -> tuple[Counter[str], list[str]]:
     """Read `CASES` mutated files; return the number of each outcome, and the first failures."""
     file = reader.write(folder)
     content, expected = file.read_bytes(), reader.read(file)
-    outcomes, failures = Counter[str](), []
+    outcomes, failures = Counter[str](), list[str]()
     with address_space_limit(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning is no failure, and not always raised
         for number in range(FIRST_CASE, FIRST_CASE + CASES):

@@ -6,7 +6,8 @@ import pytest
 
 from tests.fuzz.data_readers import DATA_READERS
 from tests.fuzz.harness import Reader, run_cases
-from tests.fuzz.state_readers import STATE_READERS, TEXT_READERS
+from tests.fuzz.state_readers import STATE_READERS
+from tests.fuzz.text_readers import TEXT_READERS
 
 READERS = (*STATE_READERS, *TEXT_READERS, *DATA_READERS)
 KNOWN_FAILURES = {
