@@ -22,6 +22,8 @@ SEED = int(os.environ.get("STERAD_FUZZ_SEED", "0"))
 FIRST_CASE = int(os.environ.get("STERAD_FUZZ_FIRST", "0"))
 MAX_SECONDS = 10.0
 """Time for one case; a reader that needs more hangs."""
+MAX_SAVED_FAILURES = 20
+"""Failures of one reader whose files are saved."""
 MAX_BYTES = 1 << 30
 """Address space that a reader may use beyond what the process has when the cases start."""
 
@@ -70,10 +72,10 @@ class Case:
 
 
 def run_cases(reader: Reader, folder: Path) -> tuple[Counter[str], list[str]]:
-    """Read `CASES` mutated files; return how often each outcome occurred, and the failures."""
+    """Read `CASES` mutated files; return the number of each outcome, and the first failures."""
     file = reader.write(folder)
     content, expected = file.read_bytes(), reader.read(file)
-    outcomes, failures = Counter[str](), []
+    outcomes, failures = Counter[str](), list[str]()
     with address_space_limit(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning is no failure, and not always raised
         for number in range(FIRST_CASE, FIRST_CASE + CASES):
@@ -83,7 +85,7 @@ def run_cases(reader: Reader, folder: Path) -> tuple[Counter[str], list[str]]:
             outcome = read_case(reader, file, expected, may_differ)
             known = outcome in ("equal", "other", "refused")
             outcomes[outcome if known else "failed"] += 1
-            if not known:
+            if not known and len(failures) < MAX_SAVED_FAILURES:
                 failures.append(case.describe(outcome, mutated))
     return outcomes, failures
 

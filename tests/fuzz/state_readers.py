@@ -1,4 +1,4 @@
-"""Readers of what sterad itself writes: runs, checkpoints and searches; and of studies."""
+"""Readers of what sterad itself writes: runs, checkpoints and searches."""
 
 import hashlib
 import io
@@ -22,11 +22,8 @@ from sterad.experiments.run import prepare
 from sterad.experiments.search.plan import SearchPlan, read_space
 from sterad.experiments.search.search import Search
 from sterad.experiments.session import Session
-from sterad.experiments.study import Study
-from sterad.experiments.tuned import Tuned, read_tuned, write_tuned
 from sterad.files import content_hash, reading
 from sterad.loggers import JsonLines
-from sterad.plugins import load_plugin
 from sterad.report.page import compose
 from sterad.report.table_formats import cells_csv, latex_document, runs_csv, terminal_table
 from sterad.report.write import markdown_report
@@ -39,7 +36,6 @@ from tests.fuzz.mutations import (
     mutate_bytes,
     mutate_json,
     mutate_json_line,
-    mutate_toml,
     mutate_zip,
     replace_node,
 )
@@ -55,38 +51,6 @@ SMALL: dict[str, Any] = {
     "anytime": 2,
     "encoder": "mlp",
 }
-STUDY = """title = "small"
-[fixed]
-dataset = "synthetic"
-classes = 4
-per_class = 10
-tasks = 2
-width = 2
-label_order = [3, 2, 1, 0]
-[axes]
-method = ["er", "agd-fd"]
-seed = [0, 1]
-[method.er]
-lr = 0.01
-optimizer = "sgd"
-[[grid]]
-[grid.fixed]
-memory = 10
-"""
-TUNED = '[er]\nsource = "a paper"\nlr = 0.01\n# comment\n["agd-fd"]\nsource = "mine"\nviews = 2\n'
-SPACE = (
-    "[er]\nlr = [0.01, 0.1]\nmemory_batch = { values = [5, 10], only = { optimizer = 'sgd' } }\n"
-)
-PLUGIN = """from dataclasses import dataclass
-import math
-VALUES = [math.sqrt(i) for i in range(3)]
-@dataclass(frozen=True)
-class Mine:
-    share: float = 0.5
-    def half(self) -> float:
-        return self.share / 2
-assert Mine().half() == 0.25, f"{VALUES!r}"
-"""
 
 
 @cache
@@ -182,21 +146,6 @@ def read_report(file: Path) -> Any:
     tables = [runs_csv(records), cells_csv(content.tables), markdown_report(content)]
     terminal_table(records)
     return record, tables, latex_document(content.tables, [])
-
-
-def read_study(file: Path) -> Any:
-    study = Study.from_toml(file)
-    return study.title, [config.to_dict() for config in study.configs]
-
-
-def read_tuned_file(file: Path) -> Any:
-    found = read_tuned(str(file))
-    write_tuned(file, "er", Tuned("new", {"lr": 0.5}))
-    return {name: (one.source, dict(one.values)) for name, one in found.items()}
-
-
-def read_space_file(file: Path) -> Any:
-    return read_space(small_config().method, file).distributions()
 
 
 @cache
@@ -301,7 +250,6 @@ def mutate_state(content: bytes, rng: random.Random) -> bytes:
 
 
 JSON = (mutate_bytes, mutate_json)
-TOML = (mutate_bytes, mutate_toml)
 BEHIND_HASH = tuple(map(hashed, (mutate_bytes, mutate_zip, mutate_state, mutate_state)))
 STATE_READERS = (
     Reader("config", write_run("config.json"), read_config, JSON, (rehashed_json,)),
@@ -310,24 +258,4 @@ STATE_READERS = (
     Reader("checkpoint", write_checkpoint, read_checkpoint, (mutate_bytes,), BEHIND_HASH),
     Reader("classifier", write_classifier, read_classifier, (mutate_bytes,), BEHIND_HASH),
     Reader("journal", write_journal, read_journal, (), (mutate_bytes, mutate_json_line)),
-)
-
-
-def write_text(name: str, text: str) -> Any:
-    def write(folder: Path) -> Path:
-        (folder / name).write_text(text)
-        return folder / name
-
-    return write
-
-
-def read_plugin(file: Path) -> Any:
-    load_plugin(file)
-
-
-TEXT_READERS = (
-    Reader("study", write_text("study.toml", STUDY), read_study, (), TOML),
-    Reader("tuned", write_text("tuned.toml", TUNED), read_tuned_file, (), TOML),
-    Reader("space", write_text("space.toml", SPACE), read_space_file, (), TOML),
-    Reader("plugin", write_text("mine.py", PLUGIN), read_plugin, (), (mutate_bytes,)),
 )

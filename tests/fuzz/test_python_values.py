@@ -70,9 +70,6 @@ def test_saved_labels_must_be_distinct() -> None:
         LabelIndex(["a", "a"])
 
 
-@pytest.mark.xfail(
-    reason="class names of a wrong type raise TypeError: fixed in data/", strict=True
-)
 @settings(max_examples=300, deadline=None)
 @given(VALUES)
 def test_class_names_are_texts_or_refused(names: Any) -> None:

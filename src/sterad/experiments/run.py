@@ -22,6 +22,7 @@ from sterad.experiments.config import RunConfig
 from sterad.experiments.live import LiveSession
 from sterad.experiments.resume import begin_or_resume
 from sterad.experiments.session import Session
+from sterad.files import reading
 from sterad.loggers import JsonLines, Logger
 from sterad.methods import build_learner
 from sterad.results.record import Moment, RunRecord, SpherePicture
@@ -72,8 +73,9 @@ def run(
     started = folder.read_config()
     if execution is not None:
         execution.check_cores()
-    if started is not None:
-        execution = build(Execution, started["execution"])  # a resumed run keeps its execution
+    if started is not None:  # a resumed run keeps its execution
+        with reading(folder.config, f"delete {str(folder.path)!r} to start again"):
+            execution = build(Execution, started["execution"])
     execution = execution or Execution.from_options()
     session = prepare(config, execution, feed)  # before anything is written
     execution = session.learner.problem.execution
