@@ -1,7 +1,8 @@
 """Live runs: a feed without a known end; each image is predicted before it is learned from.
 
 There is no test set. A moment of the record is a stretch of the feed, and its accuracy is the share
-of its images that were predicted correctly just before they were learned from.
+of its images that were predicted correctly just before they were learned from. A feed may never
+end: from time to time neighboring stretches are merged, so that memory does not grow.
 """
 
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from sterad.engine.execution import Execution
@@ -21,6 +23,10 @@ from sterad.methods import build_learner
 from sterad.results.record import Moment, StreamFacts
 from sterad.streams import Batch
 from sterad.streams.live import LiveStream
+
+MAX_STRETCHES = 100
+"""Complete stretches after which neighbors are merged and the next ones are twice as long."""
+Counts = npt.NDArray[np.int64]
 
 
 class LiveSession(Session):
@@ -41,7 +47,7 @@ class LiveSession(Session):
         self.total_steps = self.total_samples = None  # the length of a feed is unknown
         self.evaluations = ("the next images",)
         self.test_then_train, self.boundary_steps = True, frozenset()
-        self.counts: list[list[int]] = [[]]
+        self.counts: list[Counts] = [np.zeros(0, np.int64)]
         """Images of each class in each stretch; the last one is not complete."""
         self.stretch_correct = 0
         self.axes, self.loss_recorder = None, LossRecorder((), 0)
@@ -56,21 +62,20 @@ class LiveSession(Session):
         before = self.correct
         loss = super().learn(batch)
         self.stretch_correct += self.correct - before
-        counts = np.bincount(batch.y.numpy(), minlength=len(self.feed.labels.known)).tolist()
-        row = self.counts[-1] + [0] * (len(counts) - len(self.counts[-1]))
-        self.counts[-1] = [a + b for a, b in zip(row, counts, strict=True)]
+        counts = np.bincount(batch.y.numpy(), minlength=len(self.feed.labels.known))
+        self.counts[-1] = _sum(self.counts[-1], counts)
         return loss
 
     def evaluate_if_planned(self) -> Moment | None:
         """Add a moment if the stretch is full."""
-        return self._end_stretch() if sum(self.counts[-1]) >= self.stretch else None
+        return self._end_stretch() if self.counts[-1].sum() >= self.stretch else None
 
     def finish(self) -> Moment | None:
         """Add a moment for the last stretch, which may be shorter."""
-        return self._end_stretch() if sum(self.counts[-1]) else None
+        return self._end_stretch() if self.counts[-1].sum() else None
 
     def _end_stretch(self) -> Moment:
-        accuracy = self.stretch_correct / sum(self.counts[-1])
+        accuracy = self.stretch_correct / int(self.counts[-1].sum())
         memory = self.learner.memory_counts(len(self.feed.labels.known))
         moment = Moment(
             step=self.step,
@@ -83,14 +88,33 @@ class LiveSession(Session):
             memory=() if memory is None else tuple(memory.tolist()),
         )
         self.moments.append(moment)
-        self.counts.append([])
+        self.counts.append(np.zeros(0, np.int64))
         self.stretch_correct = 0
+        if len(self.moments) == MAX_STRETCHES:
+            self._merge_stretches()
         return moment
+
+    def _merge_stretches(self) -> None:
+        """Merge each complete stretch with its neighbor."""
+        pairs = range(0, MAX_STRETCHES, 2)
+        self.moments = [self._merged_moment(first) for first in pairs]
+        merged = [_sum(*self.counts[first : first + 2]) for first in pairs]
+        self.counts = [*merged, self.counts[-1]]
+        self.stretch *= 2
+
+    def _merged_moment(self, first: int) -> Moment:
+        samples = [int(row.sum()) for row in self.counts[first : first + 2]]
+        moments = self.moments[first : first + 2]
+        # The product is within 1e-9 of a whole number: the images predicted correctly.
+        correct = sum(round(m.accuracy * n) for m, n in zip(moments, samples, strict=True))
+        accuracy = correct / sum(samples)
+        return replace(moments[1], accuracy=accuracy, cells=(accuracy,))
 
     def facts(self) -> StreamFacts:
         """Return the description of the feed for the record."""
         classes = len(self.feed.labels.known)
-        proportions = [row + [0] * (classes - len(row)) for row in self.counts if row]
+        none = np.zeros(classes, np.int64)
+        proportions = [_sum(none, row).tolist() for row in self.counts if len(row)]
         return StreamFacts(
             name="live",
             samples=self.tested,
@@ -106,7 +130,8 @@ class LiveSession(Session):
         """Return the complete state; the feed itself cannot be stored."""
         return super().state_dict() | {
             "labels": self.feed.labels.known,
-            "counts": self.counts,
+            "counts": [torch.from_numpy(row) for row in self.counts],
+            "stretch": self.stretch,
             "stretch_correct": self.stretch_correct,
         }
 
@@ -119,7 +144,17 @@ class LiveSession(Session):
             Batch(batch.x, torch.from_numpy(self.feed.labels.encode([names[i] for i in batch.y])))
             for batch in self.waiting
         ]
-        self.counts, self.stretch_correct = state["counts"], state["stretch_correct"]
+        self.counts = [torch.as_tensor(row, dtype=torch.int64).numpy() for row in state["counts"]]
+        self.stretch = state.get("stretch", self.stretch)
+        self.stretch_correct = state["stretch_correct"]
+
+
+def _sum(first: Counts, second: Counts) -> Counts:
+    """Return the sum of two rows of counts; the shorter one knows fewer classes."""
+    total = np.zeros(max(len(first), len(second)), np.int64)
+    total[: len(first)] = first
+    total[: len(second)] += second
+    return total
 
 
 def live_config(**values: Any) -> RunConfig:

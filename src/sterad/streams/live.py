@@ -69,7 +69,8 @@ class Live:
     """A feed without a known end; Python only: run(live_config(...), feed=feed)."""
 
     stretch: Count = 1000
-    """Number of images of the feed per moment of the record."""
+    """Number of images of the feed per moment of the record; it doubles after every 100 moments,
+    which are then merged in pairs."""
 
     def open(self, dataset: Dataset, seed: int) -> Stream:
         """Raise: a feed is passed to `run`, not opened from a dataset."""
