@@ -11,6 +11,7 @@ import os
 import random
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -34,6 +35,7 @@ LAUNCHER_SHARE = 0.012
 """Share of the kills for each launcher and for the search: they take seconds each."""
 NEW_PROCESS_SHARE = 0.04
 KILLS_PER_TRAINING = 6
+PROGRESS_INTERVAL_S = 30.0
 Task = Callable[[Path], Tally]
 
 
@@ -112,12 +114,29 @@ def run_storm(tasks: Sequence[Task], workers: int, folder: Path) -> Tally:
         share.mkdir(parents=True)
         function = functools.partial(run_share, tasks[number::workers], share)
         shares.append(Fork(function, share / "output.txt"))
+    ended = threading.Event()  # the thread starts after the forks
+    threading.Thread(target=show_progress, args=(folders, ended), daemon=True).start()
     for process, share in zip(shares, folders, strict=True):
         if wait(process, timeout=math.inf):
             total.problems.append((share / "output.txt").read_text()[-3000:])
-        for line in (share / "tallies.jsonl").read_text().splitlines():
-            total.add(read_tally(line))
+        for tally in read_tallies(share):
+            total.add(tally)
+    ended.set()
     return total
+
+
+def read_tallies(folder: Path) -> list[Tally]:
+    """Return the tallies of the parts that one process has finished."""
+    file = folder / "tallies.jsonl"
+    return [read_tally(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def show_progress(folders: Sequence[Path], ended: threading.Event) -> None:
+    """Print the number of kills so far every half minute."""
+    while not ended.wait(PROGRESS_INTERVAL_S):
+        tallies = [tally for folder in folders for tally in read_tallies(folder)]
+        problems = sum(len(tally.problems) for tally in tallies)
+        print(f"{sum(tally.kills for tally in tallies)} kills, {problems} problems", flush=True)
 
 
 def print_table(figures: dict[str, Any]) -> None:
