@@ -31,6 +31,10 @@ BENCH = "er --image-size 8 --rounds 1 --seconds 0 --images 10"
 SMALL_VARIANTS = {
     "make demo": "make --dry-run demo",
     "make test": "make --dry-run test",
+    "make check": "make --dry-run check",
+    "make fuzz": "make --dry-run fuzz",
+    "make storm KILLS=1000": "make --dry-run storm",
+    "make soak SAMPLES=10000000": "make --dry-run soak",
     "sterad train agd-fd": f"sterad train agd-fd {FIXED}",
     "sterad train vmf-fd --stream blurry --memory 100 --seed 3": f"+ {FIXED}",
     "sterad data get cifar100 --root DATA": "sterad data get mnist --root DATA",
