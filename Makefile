@@ -13,7 +13,7 @@ RUNS ?= runs/demo
 export OMP_WAIT_POLICY ?= PASSIVE
 PYTEST := $(BIN)/python -m pytest -n 2
 
-.PHONY: demo test check storm soak lint types imports install clean
+.PHONY: demo test check fuzz storm soak lint types imports install clean
 KILLS ?= 1000
 SAMPLES ?= 10000000
 
@@ -25,6 +25,9 @@ demo: $(READY)  ## AGD-FD and fine-tuning on digits, clear and blurry; prints th
 
 test: $(DEV)  ## the tests, under five minutes on two cores
 	$(PYTEST) -m "not slow"
+
+fuzz: $(DEV)  ## 20,000 mutated files for each reader; STERAD_FUZZ_CASES and STERAD_FUZZ_SEED change that
+	STERAD_FUZZ_CASES=$${STERAD_FUZZ_CASES:-20000} $(PYTEST) tests/fuzz -rA --durations=0
 
 check: lint types imports test  ## lint, types, import contract and all tests
 	$(PYTEST) -m slow

@@ -11,7 +11,7 @@ import torch
 
 from sterad import OnlineClassifier
 from sterad.errors import SteradError
-from sterad.experiments.checkpoint import save_checkpoint, save_hashed
+from sterad.experiments.checkpoint import load_checkpoint, save_checkpoint, save_hashed
 from tests.estimator_scaffold import X, Y, fitted, have_equal_probabilities, make_small
 
 Array = npt.NDArray[Any]
@@ -182,6 +182,14 @@ def test_files_that_save_did_not_write_are_refused(tmp_path: Path) -> None:
         OnlineClassifier.load(file)
     save_checkpoint(file, "OnlineClassifier", {"choices": {"color": 1}, "fields": {}})
     with pytest.raises(SteradError, match=r"damaged or .*: load it with the version"):
+        OnlineClassifier.load(file)
+    classifier.save(file)
+    state = load_checkpoint(file, "OnlineClassifier")
+    save_checkpoint(file, "OnlineClassifier", state | {"input_shape": (2**31,)})
+    with pytest.raises(SteradError, match=r"its inputs have the shape \(2147483648,\)"):
+        OnlineClassifier.load(file)
+    save_checkpoint(file, "OnlineClassifier", state | {"fields": {"color": 1}})
+    with pytest.raises(SteradError, match=r"feed.sterad' cannot be used, unknown field 'color'"):
         OnlineClassifier.load(file)
     save_hashed(file, Malicious(tmp_path / "created-by-pickle"))
     with pytest.raises(SteradError, match="reading it could run code, so it is refused"):

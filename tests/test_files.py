@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ from typing import BinaryIO
 import pytest
 
 from sterad.errors import SteradError
-from sterad.files import reading, remove_leftovers, write_atomically
+from sterad.files import parse_json, reading, remove_leftovers, write_atomically
 
 
 def names(folder: Path) -> list[str]:
@@ -198,3 +199,31 @@ def test_whatever_a_parser_raises_becomes_a_sentence(error: Exception) -> None:
     message = r"^'a.json' (is damaged|cannot be read).+: delete it$"
     with pytest.raises(SteradError, match=message), reading("a.json", "delete it"):
         raise error
+
+
+def test_an_error_that_does_not_name_the_file_gets_its_name() -> None:
+    with (
+        pytest.raises(SteradError, match=r"^'a.json' cannot be used, lr 3 is out"),
+        reading("a.json", ""),
+    ):
+        raise SteradError("lr 3 is out of range")
+    with pytest.raises(SteradError, match=r"^the file 'a.json' is old$"), reading("a.json", ""):
+        raise SteradError("the file 'a.json' is old")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("NaN", "[1, Infinity]", '{"a": -Infinity}', "1e999", "[0.5, -1e999]", "1" + "0" * 400),
+        *("1" * 5000, "[" * 100_000, "[" * 33 + "]" * 33, '{"a":' * 40 + "1" + "}" * 40, "\ufeff1"),
+    ],
+)
+def test_json_that_overflows_later_is_refused(text: str) -> None:
+    with pytest.raises((ValueError, RecursionError)):
+        parse_json(text)
+
+
+def test_json_is_parsed() -> None:
+    content = {"a": [1, -2.5, 1e300, 2**63, None], "b": {"c": [[True, "NaN"], []]}}
+    assert parse_json(json.dumps(content)) == content
+    assert parse_json(json.dumps(content).encode()) == content

@@ -67,7 +67,7 @@ def test_two_plugins_can_have_the_same_file_name(bridge: Bridge, tmp_path: Path)
 
 
 def test_a_plugin_with_a_registered_name_is_refused(bridge: Bridge, tmp_path: Path) -> None:
-    with pytest.raises(SteradError, match="the shape 'cube' is already registered by"):
+    with pytest.raises(SteradError, match=r"mine.py' .*the shape 'cube' is already registered"):
         load_plugin(write_file(tmp_path / "mine.py", PLUGIN.format(name="cube")))
 
 
@@ -95,6 +95,8 @@ def test_a_path_that_is_no_python_file_is_refused(tmp_path: Path) -> None:
         load_plugin(tmp_path / "no.py")
     with pytest.raises(SteradError, match="is not a file"):
         load_plugin(tmp_path)
+    with pytest.raises(SteradError, match="is not a file"):
+        load_plugin(tmp_path / "zero\0byte.py")
     with pytest.raises(SteradError, match=r"its name must end in \.py"):
         load_plugin(write_file(tmp_path / "mine.txt", ""))
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -32,6 +33,8 @@ from sterad.validation import BatchSize, MemorySize, Seed, Width, build, check_v
 Arrays = npt.ArrayLike | Tensor
 OnDivergence = Literal["raise", "skip"]
 OWNER = "OnlineClassifier"
+MAX_INPUT_VALUES = 1 << 26
+"""Values of one input in a saved classifier; a damaged shape may need any amount of memory."""
 S = TypeVar("S", bound="OnlineClassifier")
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -198,6 +201,8 @@ class OnlineClassifier:
         with reading(path, "load it with the version of sterad that wrote it, or train again"):
             loaded = cls(**state["choices"], device=device, fields=state["fields"])
             loaded._labels = LabelIndex(to_python_labels(state["labels"]))
+            if math.prod(state["input_shape"]) > MAX_INPUT_VALUES:
+                raise ValueError(f"its inputs have the shape {state['input_shape']}")
             loaded._learner = loaded._build(tuple(state["input_shape"]))
             loaded._learner.load_state_dict(state["learner"])
             if len(loaded._learner.seen) and loaded._learner.seen[-1] >= len(state["labels"]):

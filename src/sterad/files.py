@@ -1,16 +1,22 @@
 """Files that survive a kill, a full disk and a power cut, and readers that never crash."""
 
 import contextlib
+import hashlib
+import json
+import math
 import os
 import secrets
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from sterad.errors import SteradError
+
+MAX_JSON_LEVELS = 32
+"""Levels of objects and lists in a JSON file; readers of its content are recursive."""
 
 
 def write_atomically(
@@ -115,12 +121,15 @@ def remove_leftovers(folder: Path) -> None:
 def reading(source: object, remedy: str) -> Iterator[None]:
     """Turn whatever a parser raises into a sentence that names the file and the remedy.
 
-    Parsers document no complete list of what they raise for damaged or hostile files.
+    Parsers document no complete list of what they raise for damaged or hostile files. A SteradError
+    that does not name the file gets its name.
     """
     try:
         yield
-    except SteradError:
-        raise
+    except SteradError as error:
+        if str(source) in str(error):
+            raise
+        raise SteradError(f"{str(source)!r} cannot be used, {error}") from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise SteradError(f"{str(source)!r} cannot be read ({reason}): {remedy}") from error
@@ -129,3 +138,41 @@ def reading(source: object, remedy: str) -> Iterator[None]:
         raise SteradError(
             f"{str(source)!r} is damaged or was written by something else ({reason}): {remedy}"
         ) from error
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON; raise ValueError for numbers that overflow, NaN and more than 32 levels.
+
+    The standard parser accepts them, and what is computed from them fails later.
+    """
+    content = json.loads(text, parse_constant=_refuse_constant)
+    _check_json([content], MAX_JSON_LEVELS)
+    return content
+
+
+def content_hash(values: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of JSON values, whatever the layout of the file that has them.
+
+    >>> content_hash({"a": 1, "b": [2.5]}) == content_hash({"b": (2.5,), "a": 1})
+    True
+    """
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"it contains {name}, which is not a finite number")
+
+
+def _check_json(values: Collection[Any], levels: int) -> None:
+    numbers = values
+    if not {*map(type, values)} <= {int, float}:  # rows of numbers, most of a record, are faster
+        numbers = [value for value in values if type(value) in (int, float)]
+        for value in values:
+            if isinstance(value, dict | list):
+                if not levels:
+                    raise ValueError(f"it has more than {MAX_JSON_LEVELS} levels")
+                _check_json(value.values() if isinstance(value, dict) else value, levels - 1)
+    for number in (min(numbers), max(numbers)) if numbers else ():
+        if abs(number) >= (2**64 if isinstance(number, int) else math.inf):
+            raise ValueError("it contains a number that is not finite or has more than 64 bits")

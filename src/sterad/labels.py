@@ -19,6 +19,8 @@ class LabelIndex:
     def __init__(self, known: Sequence[int | str] = ()) -> None:
         """Start with labels whose positions are their indices."""
         self._index = {label: position for position, label in enumerate(known)}
+        if len(self._index) != len(known):
+            raise SteradError("labels are given twice: give each label once")
 
     @property
     def known(self) -> list[int | str]:
@@ -45,18 +47,19 @@ def to_python_labels(labels: npt.ArrayLike) -> list[int | str]:
     """Return labels as Python integers or strings, or raise an error that says what is wrong."""
     try:
         array = np.asarray(labels)
-    except ValueError as error:
+    except Exception as error:  # numpy converts objects with their own code
         raise SteradError(f"labels are not a flat list ({error}): give one per image") from error
     if array.ndim != 1:
         raise SteradError(f"labels have shape {array.shape}: give a flat list, one label per image")
     plain: list[int | str] = array.tolist()
     if array.dtype.kind == "U" and isinstance(labels, list | tuple):
-        # numpy silently converts [1, "a"] to ["1", "a"].
-        for label in labels:
-            if not isinstance(label, str):
-                raise SteradError(
-                    f"label {label!r} is a {type(label).__name__} among strings: use one type"
-                )
+        # numpy silently converts [1, "a"] to ["1", "a"], and "a\0" to "a".
+        for label, converted in zip(labels, plain, strict=True):
+            if label != converted:
+                problem = f"is a {type(label).__name__} among strings: use one type"
+                if isinstance(label, str):
+                    problem = "ends with a zero byte, which numpy removes: rename it"
+                raise SteradError(f"label {label!r} {problem}")
     if array.dtype.kind not in "iuUb" and not all(isinstance(label, str) for label in plain):
         raise SteradError(f"labels are of type {array.dtype}: give integers or strings")
     return plain

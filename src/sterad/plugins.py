@@ -3,6 +3,7 @@
 import hashlib
 import importlib.util
 import inspect
+import os
 import sys
 import zlib
 from pathlib import Path
@@ -17,11 +18,14 @@ SOURCE_ATTRIBUTE = "__sterad_source__"
 
 def load_plugin(path: str | Path) -> None:
     """Import a user's file, which registers its components; import it again if it has changed."""
-    file = Path(path).resolve()
-    if not file.is_file():
-        raise SteradError(f"the plugin {str(path)!r} is not a file: give the path of a Python file")
-    name = f"sterad_plugin_{file.stem}_{zlib.crc32(str(file).encode()):x}"
-    source = file.read_bytes()
+    try:
+        file = Path(path).resolve()
+        source = file.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        raise SteradError(
+            f"the plugin {str(path)!r} is not a file: give the path of a Python file"
+        ) from error
+    name = f"sterad_plugin_{file.stem}_{zlib.crc32(os.fsencode(file)):x}"
     if getattr(sys.modules.get(name), SOURCE_ATTRIBUTE, None) == source:
         return
     spec = importlib.util.spec_from_file_location(name, file)
@@ -36,7 +40,7 @@ def load_plugin(path: str | Path) -> None:
         spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
-        if isinstance(error, SteradError | KeyboardInterrupt):
+        if isinstance(error, KeyboardInterrupt):
             raise
         raise SteradError(
             f"the plugin {str(path)!r} fails to import with {type(error).__name__}: {error}"

@@ -1,9 +1,11 @@
 import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sterad.cli.data import main
+from sterad.data import Npz
 from sterad.errors import SteradError
 
 
@@ -51,6 +53,18 @@ def test_check_without_a_name_checks_all_datasets(
     output = capsys.readouterr().out
     assert "cifar10 is not present\n" in output
     assert "mnist is incomplete" in output
+
+
+def test_check_of_user_files_verifies_the_cache(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", "npz", "--root", str(root)]) == 0
+    assert capsys.readouterr().out == "npz has no decoded images\n"
+    images, labels = np.zeros((4, 8, 8), np.uint8), np.array([0, 1, 0, 1])
+    np.savez(root / "a.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
+    Npz(root=root, npz_file="a.npz").load()
+    assert main(["check", "npz", "--root", str(root)]) == 0
+    assert "is complete" in capsys.readouterr().out
 
 
 def test_get_keeps_existing_files(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -204,10 +204,11 @@ def make_folder(tmp_path: Path) -> Callable[..., Path]:
         count: int = 5,
         size: tuple[int, int] = (8, 8),
     ) -> Path:
-        for split in splits:
+        for part, split in enumerate(splits):
             for label, name in enumerate(classes):
                 for j in range(count):
-                    image = np.full((size[1], size[0], 3), 50 * label + j, np.uint8)
+                    shade = 100 * part + 50 * label + j
+                    image = np.full((size[1], size[0], 3), shade, np.uint8)
                     write_image(tmp_path / "pets" / split / name / f"{j}.png", image)
         return tmp_path
 

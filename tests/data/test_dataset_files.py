@@ -13,7 +13,7 @@ import pytest
 
 from sterad.data import Cifar100, Kmnist
 from sterad.data.dataset_files import check, get
-from sterad.data.sources import SOURCES
+from sterad.data.sources import SOURCES, Remote
 from sterad.errors import SteradError
 
 Made = Callable[..., Path]
@@ -85,7 +85,7 @@ def test_get_downloads_and_unpacks_an_archive(cifar_web: tuple[Path, str], tmp_p
     assert len(Cifar100(root=root).load().train_labels) == 4
     assert "already exists" in get("cifar100", root)
     assert sorted(one.name for one in root.iterdir()) == [
-        ".sterad",
+        ".get-cifar100.lock",
         "cifar-100-python",
         "cifar-100-python.tar.gz",
     ]
@@ -126,6 +126,35 @@ def test_get_downloads_four_files(
     assert check("kmnist", tmp_path, checksums=True).is_complete
 
 
+def test_get_without_a_checksum_verifies_size_and_counts(
+    make_core50: Made,
+    web: tuple[Path, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = make_core50(objects=(1, 2), frames=1)
+    shutil.make_archive(str(web[0] / "core50_128x128"), "zip", made, "core50_128x128")
+    shutil.rmtree(made / "core50_128x128")
+    publish(monkeypatch, "core50", web, (2, 16, 6))
+    ((remote,),) = SOURCES["core50"].choices
+    official = dataclasses.replace(SOURCES["core50"], choices=((_without_md5(remote),),))
+    monkeypatch.setitem(SOURCES, "core50", official)
+    message = get("core50", tmp_path)
+    assert message.startswith("core50 is complete: 2 classes, 16 training and 6 test images; their")
+    assert message.endswith("content is not verified: no checksum of it is published")
+    assert "is downloaded without encryption" in capsys.readouterr().err
+    assert "content is not verified" in check("core50", tmp_path, checksums=True).message
+    shutil.rmtree(tmp_path / "core50_128x128")
+    monkeypatch.setitem(SOURCES, "core50", dataclasses.replace(official, train=17))
+    with pytest.raises(SteradError, match=r"core50 is incomplete: .* 16 .*of 2, 17 and 6"):
+        get("core50", tmp_path)
+
+
+def _without_md5(remote: Remote) -> Remote:
+    return dataclasses.replace(remote, md5=None)
+
+
 def test_get_never_overwrites_an_incomplete_folder(
     cifar_web: tuple[Path, str], tmp_path: Path
 ) -> None:
@@ -140,8 +169,7 @@ def test_get_never_overwrites_an_incomplete_folder(
 def test_second_download_at_the_same_time_raises(
     cifar_web: tuple[Path, str], tmp_path: Path
 ) -> None:
-    (tmp_path / ".sterad").mkdir()
-    with open(tmp_path / ".sterad" / "get-cifar100.lock", "ab") as lock:
+    with open(tmp_path / ".get-cifar100.lock", "ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(SteradError, match="another process is downloading cifar100"):
             get("cifar100", tmp_path)

@@ -191,8 +191,15 @@ def test_http_redirects_are_followed(fetch: Callable[..., Path], server: Server)
 
 
 def test_length_is_checked_without_a_checksum(fetch: Callable[..., Path], tmp_path: Path) -> None:
-    assert fetch("ends early", size=123, md5=None).read_bytes() == CONTENT
+    assert fetch("ends early", size=len(CONTENT) - 99, md5=None).read_bytes() == CONTENT
     assert fetch("no length").read_bytes() == CONTENT
+
+
+def test_size_is_checked_without_a_checksum(fetch: Callable[..., Path], tmp_path: Path) -> None:
+    message = r"has 300,000 bytes and must have about 400,000\. Run the same"
+    with pytest.raises(SteradError, match=message):
+        fetch(size=400_000, md5=None)
+    assert not list(tmp_path.rglob("*.gz*"))
 
 
 def test_unreachable_server_raises(tmp_path: Path) -> None:

@@ -1,4 +1,9 @@
+import os
+import re
 import shutil
+import socket
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -6,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sterad.data import Folder
+from sterad.data import Folder, TinyImageNet
+from sterad.data.image_files import ImageFiles
 from sterad.errors import SteradError
 
 Made = Callable[..., Path]
@@ -61,8 +67,8 @@ def test_images_are_cropped_to_the_center_square(
     for name in ("ant", "bee"):
         shutil.rmtree(root / "pets" / name)
         for j in range(2):
-            save_image(root / "pets" / name / f"{j}.png", stripes)
-    assert Folder(root=root, folder="pets", image_size=4).load().train_images.min() == 200
+            save_image(root / "pets" / name / f"{j}.png", stripes + j)
+    assert Folder(root=root, folder="pets", image_size=4).load().train_images.min() >= 200
 
 
 def test_images_of_different_sizes_raise(
@@ -78,7 +84,7 @@ def test_images_of_different_sizes_raise(
 
 
 def test_single_class_raises(make_folder: Made) -> None:
-    with pytest.raises(SteradError, match=r"has 1 class \(ant\): give two or more"):
+    with pytest.raises(SteradError, match=r"has 1 class \('ant'\): give two or more"):
         Folder(root=make_folder(classes=("ant",)), folder="pets").load()
 
 
@@ -172,3 +178,166 @@ def test_new_image_invalidates_the_cache(
     assert len(described.load().train_labels) == 10
     save_image(root / "pets" / "train" / "bee" / "77.png", np.zeros((8, 8, 3), np.uint8))
     assert len(described.load().train_labels) == 11
+
+
+def test_links_that_form_loops_are_followed_once(make_folder: Made) -> None:
+    root = make_folder(("train", "test"))
+    (root / "pets" / "train" / "ant" / "loop").symlink_to(root / "pets" / "train" / "ant")
+    (root / "pets" / "train" / "ant" / "deep").mkdir()
+    (root / "pets" / "train" / "ant" / "deep" / "up").symlink_to("..")
+    assert len(Folder(root=root, folder="pets").load().train_labels) == 10
+    (root / "pets" / "train" / "cat").symlink_to(root / "pets" / "train" / "ant")
+    with pytest.raises(SteradError, match=r"there is no image in .*cat'"):
+        Folder(root=root, folder="pets", image_size=8).load()
+
+
+def fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def unix_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as opened:
+        opened.bind(os.path.relpath(path))
+
+
+def broken_link(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+def link_to_itself(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("make", [fifo, unix_socket, broken_link, link_to_itself, device])
+def test_special_files_raise_and_never_block(
+    make_folder: Made,
+    make: Callable[[Path], None],
+    monkeypatch: pytest.MonkeyPatch,
+    error_within_limits: Callable[..., str],
+) -> None:
+    root = make_folder(("train", "test"))
+    monkeypatch.chdir(root)
+    make(root / "pets" / "train" / "ant" / "x.png")
+    message = error_within_limits(Folder(root=root, folder="pets").load)
+    assert "ant/x.png' is not a regular file" in message
+
+
+def test_fifo_in_annotations_raises(
+    make_tiny: Made, error_within_limits: Callable[..., str]
+) -> None:
+    file = make_tiny() / "tiny-imagenet-200" / "val" / "images" / "val_1.JPEG"
+    file.unlink()
+    os.mkfifo(file)
+    message = error_within_limits(TinyImageNet(root=file.parents[3]).load)
+    assert "val_1.JPEG' (it is not a regular file)" in message
+
+
+def test_names_that_are_not_utf8(make_folder: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    root = make_folder(("train", "test"))
+    for split in ("train", "test"):
+        ant = root / "pets" / split / "ant"
+        (ant / "0.png").rename(ant / os.fsdecode(b"\xff.png"))
+        ant.rename(ant.with_name("a"))
+    described = Folder(root=root, folder="pets")
+    assert len(described.load().train_labels) == 10
+    assert len(described.load().train_labels) == 10
+    (root / "pets").rename(root / os.fsdecode(b"pets\xfe"))
+    described = Folder(root=root, folder=os.fsdecode(b"pets\xfe"))
+    assert len(described.load().train_labels) == 10
+    for split in ("train", "test"):
+        ant = root / os.fsdecode(b"pets\xfe") / split / "a"
+        ant.rename(ant.with_name(os.fsdecode(b"a\xff")))
+    with pytest.raises(SteradError, match=r"the class name 'a\\udcff' is not valid") as e:
+        described.load()
+    str(e.value).encode()
+
+
+def hard_link(train: Path, test: Path) -> None:
+    os.link(train, test)
+
+
+def symbolic_link(train: Path, test: Path) -> None:
+    test.symlink_to(train)
+
+
+def copy(train: Path, test: Path) -> None:
+    shutil.copy(train, test)
+
+
+@pytest.mark.parametrize("share", [hard_link, symbolic_link, copy])
+def test_image_in_both_splits_raises(
+    make_folder: Made, share: Callable[[Path, Path], None]
+) -> None:
+    home = make_folder(("train", "test")) / "pets"
+    share(home / "train" / "ant" / "3.png", home / "test" / "bee" / "9.png")
+    pair = r"1 test images are also training images: '.*train/ant/3.png' and '.*test/bee/9.png'\."
+    with pytest.raises(SteradError, match=pair):
+        Folder(root=home.parent, folder="pets").load()
+
+
+def test_image_in_both_parts_of_a_random_split_raises(make_folder: Made) -> None:
+    home = make_folder(count=2) / "pets"
+    shutil.copy(home / "ant" / "0.png", home / "ant" / "1.png")
+    with pytest.raises(SteradError, match=r"ant/[01]\.png' and '.*ant/[01]\.png'\. Remove one of"):
+        Folder(root=home.parent, folder="pets").load()
+
+
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+@pytest.mark.parametrize("size", [None, 8])
+def test_image_bomb_raises_before_memory_is_allocated(
+    make_folder: Made, error_within_limits: Callable[..., str], size: int | None
+) -> None:
+    root = make_folder(("train", "test"))
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        checksum = struct.pack(">I", zlib.crc32(name + content))
+        return struct.pack(">I", len(content)) + name + content + checksum
+
+    for side in (13_000, 30_000):
+        header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+        content = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header)
+        content += chunk(b"IDAT", zlib.compress(bytes(side * side // 100))) + chunk(b"IEND", b"")
+        (root / "pets" / "train" / "ant" / "0.png").write_bytes(content)
+        message = error_within_limits(Folder(root=root, folder="pets", image_size=size).load)
+        assert re.search(r"ant/0\.png' \(.*(pixels, more than|exceeds limit)", message)
+
+
+def test_large_images_are_decoded_in_small_chunks(
+    make_folder: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+    fetch = ImageFiles.fetch
+    monkeypatch.setattr("sterad.data.file_dataset.MAX_CHUNK_BYTES", 3 * 8 * 8 * 3)
+
+    def counted(files: ImageFiles, positions: Any) -> Any:
+        counts.append(len(positions))
+        return fetch(files, positions)
+
+    monkeypatch.setattr(ImageFiles, "fetch", counted)
+    Folder(root=make_folder(("train", "test")), folder="pets").load()
+    assert max(counts) == 3
+
+
+def test_formats_are_limited(make_folder: Made) -> None:
+    root = make_folder(("train", "test"))
+    # Pillow would start Ghostscript for this file, whatever its name.
+    text = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\n"
+    (root / "pets" / "train" / "ant" / "1.png").write_bytes(text)
+    with pytest.raises(SteradError, match=r"ant/1\.png' \(cannot identify image file"):
+        Folder(root=root, folder="pets").load()
+
+
+def test_overwritten_image_invalidates_the_cache(
+    save_image: Callable[..., None], make_folder: Made
+) -> None:
+    root = make_folder(("train", "test"))
+    described, file = Folder(root=root, folder="pets"), root / "pets" / "train" / "ant" / "0.png"
+    assert described.load().train_images[0, 0, 0, 0] == 0
+    before = file.stat()
+    save_image(file, np.full((8, 8, 3), 9, np.uint8))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert described.load().train_images[0, 0, 0, 0] == 9

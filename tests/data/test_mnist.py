@@ -64,8 +64,8 @@ def test_wrong_number_of_labels_raises(make_idx: Made) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is truncated or cannot be read"),
-        (b"\x00\x00\x08", "is truncated or cannot be read"),
+        (b"", "is damaged"),
+        (b"\x00\x00\x08", "is damaged"),
         (b"\x89PNG\r\n\x1a\n", "not an idx file of bytes"),
         (struct.pack(">HBBI", 0, 0x0D, 1, 4) + bytes(16), "not an idx file of bytes"),
         (struct.pack(">HBBI", 0, 8, 1, 9) + bytes(8), "must have 9 values.*has 8"),
@@ -81,12 +81,21 @@ def test_invalid_files_raise(tmp_path: Path, content: bytes, message: str, packe
         read_idx(file)
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_bombs_raise_before_memory_is_allocated(
+    tmp_path: Path, packed: bool, error_within_limits: Callable[..., str]
+) -> None:
+    file = tmp_path / ("x.gz" if packed else "x")
+    for shape in ((1 << 31,), (1 << 10, 1 << 10, 1 << 11), (1 << 16,) * 4, (1,)):
+        content = struct.pack(f">HBB{len(shape)}I", 0, 8, len(shape), *shape) + bytes(1 << 25)
+        file.write_bytes(gzip.compress(content) if packed else content)
+        assert error_within_limits(lambda: read_idx(file)).startswith(f"'{file}' ")
+
+
 def test_truncated_gzip_raises(make_idx: Made) -> None:
     file = make_idx("mnist", packed=True) / "mnist" / "t10k-images-idx3-ubyte.gz"
     file.write_bytes(file.read_bytes()[:-200])
-    with pytest.raises(
-        SteradError, match=r"t10k-images-idx3-ubyte.gz' is truncated or cannot be read"
-    ):
+    with pytest.raises(SteradError, match=r"t10k-images-idx3-ubyte.gz' is damaged"):
         Mnist(root=file.parents[1]).load()
 
 

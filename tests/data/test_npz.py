@@ -1,3 +1,7 @@
+import io
+import re
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +55,14 @@ def test_feature_vectors(tmp_path: Path) -> None:
     [
         ({"test_labels": None}, "has no array 'test_labels', only"),
         ({"train_labels": LABELS[:7]}, "mine.npz': there are 7 train labels for 8 images"),
-        ({"train_images": np.array([{}] * 8, dtype=object)}, "cannot be read.*arrays of numbers"),
+        ({"train_images": np.array([{}] * 8, dtype=object)}, "is damaged.*save arrays of numbers"),
         ({"train_images": IMAGES.astype(int)}, "give uint8"),
+        ({"class_names": np.array("ab")}, r"class_names as <U2 of shape \(\): save one text per"),
+        ({"class_names": np.array(4)}, r"class_names as int64 of shape \(\): save one text per"),
+        ({"class_names": np.array([b"\xff", b"b", b"c", b"d"])}, "mine.npz': .*codec can't decode"),
+        ({"class_names": np.array(["\ud800", "b", "c", "d"])}, "is not valid Unicode"),
+        ({"train_labels": np.array(3)}, r"labels are int64 of shape \(\)"),
+        ({"train_labels": LABELS.astype("M8[s]")}, "labels are datetime64"),
     ],
 )
 def test_invalid_arrays_raise(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
@@ -73,11 +83,66 @@ def test_invalid_files_raise(tmp_path: Path) -> None:
     content = bytearray(file.read_bytes())
     content[200] ^= 255
     file.write_bytes(content)
-    with pytest.raises(SteradError, match="cannot be read"):
+    with pytest.raises(SteradError, match="is damaged"):
         Npz(root=tmp_path, npz_file="mine.npz").load()
     file.write_bytes(content[:-300])
     np.save(tmp_path / "one.npy", IMAGES)
     (tmp_path / "text.npz").write_bytes(b"no archive at all")
     for name in ("mine.npz", "one.npy", "text.npz"):
-        with pytest.raises(SteradError, match=r"is not a complete \.npz file: save all arrays"):
+        with pytest.raises(SteradError, match=r"is damaged.*: save arrays of numbers"):
             Npz(root=tmp_path, npz_file=name).load()
+
+
+def npy(shape: tuple[int, ...], content: bytes, dtype: str = "|u1") -> bytes:
+    """Return a .npy file whose header declares any shape."""
+    file = io.BytesIO()
+    header = {"descr": dtype, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    return file.getvalue() + content
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("train_images", npy((1 << 20, 100, 100), b"x"), "bytes for the shape"),
+        ("train_labels", npy((1 << 40,), b"", "<U0"), "bytes for the shape"),
+        ("train_images", npy((1 << 27,), bytes(1 << 27)), "more than the limit"),
+        ("train_labels", npy((4,), bytes(9)), "has more bytes than its shape"),
+        ("train_labels", npy((4,), bytes(3)), "damaged"),
+        ("train_labels", npy((-2, -2), bytes(4)), "damaged"),
+        ("train_labels", b"\x93NUMPY\x02\x00\xff\xff\xff\xff", "damaged"),
+        ("train_labels\0", npy((8,), bytes(8)), "damaged|no array 'train_labels'"),
+        ("../train_labels", npy((8,), bytes(8)), "no array 'train_labels'"),
+    ],
+)
+def test_hostile_members_raise_before_memory_is_allocated(
+    tmp_path: Path,
+    error_within_limits: Callable[..., str],
+    name: str,
+    content: bytes,
+    message: str,
+) -> None:
+    file = saved(tmp_path, **{name.strip("./\0"): None}) / "mine.npz"
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"{name.strip(chr(0))}.npy", content)
+    if "\0" in name:
+        file.write_bytes(file.read_bytes().replace(b"train_labels.npy", b"train_\0labels.np"))
+    found = error_within_limits(Npz(root=tmp_path, npz_file="mine.npz").load)
+    assert re.search(message, found)
+    assert "mine.npz'" in found
+
+
+def test_mutated_files_give_the_same_images_or_an_error(tmp_path: Path) -> None:
+    file = saved(tmp_path, class_names=np.array(["a", "b", "c", "d"])) / "mine.npz"
+    whole, random = file.read_bytes(), np.random.default_rng(0)
+    for _ in range(300):
+        content = bytearray(whole)
+        for position in random.integers(0, len(whole), random.integers(1, 4)):
+            content[position] = random.integers(256)
+        file.write_bytes(content[: len(whole) - int(random.integers(0, 2) * random.integers(99))])
+        try:
+            found = Npz(root=tmp_path, npz_file="mine.npz").contents()
+        except SteradError:
+            continue
+        np.testing.assert_array_equal(found.train.fetch(np.arange(8))[:, 0], IMAGES)
+        assert found.train.labels.tolist() == LABELS.tolist()

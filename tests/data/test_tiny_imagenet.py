@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from sterad.data import DATASETS, TinyImageNet
+from sterad.data.cache import cache_folder
 from sterad.errors import SteradError
 
 Made = Callable[..., Path]
@@ -37,7 +38,7 @@ def test_damaged_image_raises(make_tiny: Made) -> None:
     file.write_bytes(file.read_bytes()[:200])
     with pytest.raises(SteradError, match=r"^1 of 33 images .*: '.*n00000089_3.JPEG' \("):
         TinyImageNet(root=root).load()
-    assert [one.name for one in (root / ".sterad").iterdir()] == ["lock"]
+    assert [one.name for one in cache_folder(root).iterdir()] == ["lock"]
 
 
 def test_missing_val_image_raises(make_tiny: Made) -> None:

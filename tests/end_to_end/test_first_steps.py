@@ -105,7 +105,7 @@ def test_a_folder_of_images_is_found_in_the_working_folder(folder: Path) -> None
 def test_all_corrupt_images_are_listed_in_one_message(image_size: int | None) -> None:
     files = write_images()
     for bad in (files[0], files[3], files[5]):
-        bad.write_bytes(b"no image")
+        bad.write_bytes(f"no image {bad}".encode())
     with pytest.raises(SteradError, match=r"^3 of 6 images cannot be decoded: ") as caught:
         Folder(folder="imgs", image_size=image_size).load()
     assert all(repr(str(bad)) in str(caught.value) for bad in (files[0], files[3], files[5]))
@@ -118,7 +118,8 @@ def test_corrupt_images_of_both_splits_are_listed(folder: Path) -> None:
         for file in files:
             target = Path("split") / split / file.relative_to("imgs")
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(file.read_bytes() if file != files[2] else b"no image")
+            content = file.read_bytes() if file != files[2] else b"no image"
+            target.write_bytes(content + split.encode())  # no image may be in both splits
     with pytest.raises(SteradError, match=r"^2 of 12 images cannot be decoded: .*train.*test"):
         Folder(folder="split").load()
 

@@ -15,7 +15,7 @@ from sterad.cli import main
 from sterad.data import DATASETS, Dataset
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
-from sterad.experiments.config import earlier_versions
+from sterad.experiments.resume import describe_earlier_versions
 from sterad.experiments.run import run
 from sterad.methods import METHODS
 from sterad.plugins import load_plugin
@@ -148,7 +148,7 @@ def test_other_data_on_another_machine_raise() -> None:
         RunConfig.from_dict(values)
     with pytest.raises(SteradError, match="changed while the run was prepared"):
         run(config, "runs", Execution(threads=1))
-    assert earlier_versions(config, Path("runs")) == []
+    assert describe_earlier_versions(config, Path("runs")) == []
 
 
 def test_the_digest_depends_on_the_contents_and_not_on_the_format() -> None:
@@ -250,3 +250,13 @@ def test_aliases_of_a_component_give_the_same_id() -> None:
     names = ("angular-gaussian", "agd", "Angular_Gaussian")
     assert {RunConfig.of(law=name).id for name in names} == {RunConfig.of().id}
     assert RunConfig.of(augmentation="FULL").id == RunConfig.of().id
+
+
+@pytest.mark.parametrize("digests", ['"abc"', "[1, 2]", "3", "null", '{"data": 3}', "[" * 100_000])
+def test_an_odd_config_of_another_run_is_skipped(tmp_path: Path, digests: str) -> None:
+    config = RunConfig.of(method="er", dataset="digits")
+    folder = tmp_path / f"{config.id.rpartition('-')[0]}-other"
+    folder.mkdir()
+    text = f'{{"config": {{"seed": 0, "digests": {digests}}}, "execution": {{}}}}'
+    (folder / "config.json").write_text(text)
+    assert describe_earlier_versions(config, tmp_path) == []

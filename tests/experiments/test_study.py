@@ -111,6 +111,9 @@ def test_old_names_of_fields_are_accepted(tmp_path: Path) -> None:
         ("", "it has no runs: give values under .fixed. or lists under .axes.$"),
         ('title = "Mine"\ntuned = "digits"', "it has no runs: give values under "),
         ("[fixed", "is not TOML"),
+        ("title = " + "9" * 5000, "is not TOML"),
+        ("title = 0x" + "f" * 5000, "an integer of 20000 bits, more than 64"),
+        ("title = " + "[" * 5000, "is not TOML"),
         ("seed: 1", "is not TOML"),
     ],
 )

@@ -97,8 +97,12 @@ def test_a_file_in_the_working_folder_overrides_the_shipped_one_and_may_extend_a
         ("er = 1", "er = 1 in .*custom.toml. is not the table of a method"),
         ('like = "missing"', "unknown tuned values 'missing': known are .*cifar100"),
         ('like = "custom"', "refer to each other in a circle: custom -> custom"),
-        ("like = 3", "^like 3 is of type int: give text$"),
+        ("like = 3", "custom.toml. cannot be used, like 3 is of type int: give text"),
         ("[er", "is not TOML"),
+        ("like = " + "9" * 5000, "is not TOML"),
+        ("like = 0x" + "f" * 5000, "an integer of 20000 bits, more than 64"),
+        ("like = " + "[" * 5000, "is not TOML"),
+        ("[like]", "like {} is of type dict"),
         ("", "'custom' has no tuned values for 'er'"),
     ],
 )
@@ -180,6 +184,11 @@ def test_an_invalid_file_is_left_unchanged_and_a_wrong_folder_is_an_error() -> N
     with pytest.raises(SteradError, match=error):
         write_tuned(file, "er", Tuned("s", {}))
     assert file.read_text() == "[er"
+    for text in ("[er]\nlr = " + "9" * 5000, "x = " + "[" * 5000, "er = 3\n"):
+        file.write_text(text)
+        with pytest.raises(SteradError, match="--save-tuned"):
+            write_tuned(file, "er", Tuned("s", {}))
+        assert file.read_text() == text
     error = r"cannot write .*: (Not a directory|File exists)\. .* another file with --save-tuned"
     with pytest.raises(SteradError, match=error):
         write_tuned(file / "y.toml", "er", Tuned("s", {}))

@@ -48,10 +48,12 @@ class Tab:
         self.to, self.back = to, back
         self.numbers, self.session = itertools.count(1), None
         self.requested: list[str] = []
+        self.logged: list[str] = []
+        """Console messages and violations of the security policy."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self.session = attached["sessionId"]
-        for domain in ("Page", "Network", "Runtime"):
+        for domain in ("Page", "Network", "Runtime", "Log"):
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **values: Any) -> Any:
@@ -68,6 +70,10 @@ class Tab:
             message = json.loads(self._message())
             if message.get("method") == "Network.requestWillBeSent":
                 self.requested.append(message["params"]["request"]["url"])
+            if message.get("method") == "Log.entryAdded":
+                self.logged.append(message["params"]["entry"]["text"])
+            elif message.get("method") in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
+                self.logged.append(json.dumps(message["params"]))
             assert "error" not in message, message
             if wanted(message):
                 return dict(message)
@@ -81,6 +87,7 @@ class Tab:
 
     def open(self, page: Path) -> None:
         self.requested.clear()
+        self.logged.clear()
         self.call("Page.navigate", url=page.as_uri())
         self.wait(lambda message: message.get("method") == "Page.loadEventFired")
 
@@ -170,6 +177,33 @@ def rows(tab: Tab, table: str = FIRST_TABLE) -> list[str]:
         f"[...{table}.tBodies[0].rows].map((row) => row.cells[0].innerText)"
     )
     return found
+
+
+def test_the_security_policy_runs_only_the_scripts_of_the_page(
+    opened: Tab, page: Path, tmp_path: Path
+) -> None:
+    opened.click('document.getElementById("theme")')
+    opened.click(f"{FIRST_TABLE}.tHead.rows[0].cells[1].querySelector('button')")
+    opened.evaluate("new Promise((done) => setTimeout(done, 100))")
+    assert opened.logged == []
+    added = '<script>window.added = 1</script><img src="x.png" onerror="window.added = 2">'
+    changed = tmp_path / "changed.html"
+    changed.write_text(page.read_text("utf-8").replace("<main>", f"<main>{added}"), "utf-8")
+    opened.open(changed)
+    assert opened.evaluate("window.added ?? null") is None
+    assert "Content Security Policy" in " ".join(opened.logged)
+
+
+def test_names_with_markup_are_texts(tab: Tab, tmp_path: Path, build_record: Build) -> None:
+    names = ("<script>window.added = 1</script>", "=cmd", "a|b", "<img src=x onerror=alert(1)>")
+    record = build_record(names[0], names=(*names, *"efghij"))
+    path = tmp_path / "report.html"
+    path.write_text(render(compose([record])), encoding="utf-8")
+    tab.open(path)
+    assert rows(tab) == [names[0]]
+    assert tab.evaluate("window.added ?? null") is None
+    assert tab.evaluate("document.images.length") == 0
+    assert tab.logged == []
 
 
 def test_a_click_on_a_head_sorts_the_column(opened: Tab) -> None:

@@ -1,4 +1,8 @@
+import base64
 import dataclasses
+import hashlib
+import html
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from html.parser import HTMLParser
@@ -113,6 +117,18 @@ def test_names_are_escaped(make_record: Build) -> None:
     assert outline.tags["script"] == Outline(page_of([make_record()])).tags["script"]
     assert outline.tags["img"] == 0
     assert script in "".join(outline.text)  # shown as text
+
+
+def test_only_the_scripts_of_the_page_are_allowed(make_record: Build) -> None:
+    page = page_of([make_record("<script>alert(1)</script>", names=("=cmd", "a|b", *"cdefghij"))])
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
+    assert len(digests) == 2
+    hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
+    assert html.unescape(policy).startswith(f"default-src 'none'; script-src {hashes};")
+    # The policy applies to what follows it.
+    assert page.index("Content-Security-Policy") < page.index("<script>")
 
 
 def test_records_left_out_are_counted_and_named(make_record: Build) -> None:

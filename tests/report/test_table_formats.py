@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from sterad.report.page import compose
 from sterad.report.table_formats import (
     MAX_LATEX_ROWS,
     cells_csv,
@@ -21,6 +22,7 @@ from sterad.report.table_formats import (
     to_markdown,
 )
 from sterad.report.tables import build_table
+from sterad.report.write import markdown_report
 from sterad.results.grouping import lay_out
 from sterad.results.record import RunRecord
 
@@ -40,7 +42,7 @@ def test_markdown(records: list[RunRecord]) -> None:
 
 def test_markdown_escapes_special_characters(make_record: Build) -> None:
     table = to_markdown(build_table(lay_out([make_record("a|b\n<i>")])))
-    assert table.splitlines()[2].startswith("| a\\|b \\<i> |")
+    assert table.splitlines()[2].startswith("| a\\|b &lt;i&gt; |")
 
 
 def test_terminal_table(records: list[RunRecord]) -> None:
@@ -200,6 +202,37 @@ def test_csv_escapes_commas_and_quotes(make_record: Build) -> None:
     name = 'a, "b"\n=c'
     (row,) = csv.DictReader(runs_csv([make_record(name)]).splitlines(keepends=True))
     assert row["method.name"] == name
+
+
+def test_csv_cells_are_no_formulas(make_record: Build) -> None:
+    record = dataclasses.replace(
+        make_record("=cmd|' /C calc'!A0", names=("@a", *"bcdefghij"), **{"+field": "-1+2"}),
+        backward_transfer=-0.25,
+        provenance={"tab": "\t=1", "return": "\r=1", "number": "-1.5e-3", "none": "-inf"},
+    )
+    text = runs_csv([record]) + cells_csv([build_table(lay_out([record]))])
+    for row in csv.reader(io.StringIO(text, newline="")):
+        for cell in row:
+            is_number = re.fullmatch(r"-?[\d.]+(e-?\d+)?", cell)
+            assert is_number or not cell.startswith(("=", "+", "-", "@", "\t", "\r")), cell
+    (values,) = csv.DictReader(io.StringIO(runs_csv([record]), newline=""))
+    assert values["method.name"] == "'=cmd|' /C calc'!A0"
+    assert values["provenance.none"] == "'-inf"
+    assert (values["backward_transfer"], values["provenance.number"]) == ("-0.25", "-1.5e-3")
+
+
+def test_markdown_has_no_html_of_names(make_record: Build) -> None:
+    records = [make_record("<script>a|b</script>", memory=m) for m in (1, 2)]
+    content = compose(records, ["<img src=x> [x](javascript:y) is damaged"])
+    content = dataclasses.replace(
+        content, layout=dataclasses.replace(content.layout, common=("<b>",))
+    )
+    text = markdown_report(content)
+    for forbidden in ("<script>", "<img", "<b>", "[x]("):
+        assert forbidden not in text
+    head, _, row = [line for line in text.splitlines() if line.startswith("|")][:3]
+    assert row.startswith("| &lt;script&gt;a\\|b&lt;/script&gt; |")
+    assert row.replace(r"\|", "").count("|") == head.count("|")
 
 
 def test_csv_has_the_comparison_with_the_best_mean(records_at: BuildMany) -> None:

@@ -51,6 +51,12 @@ def test_different_precisions_have_a_footnote(make_record: Build) -> None:
     )
 
 
+def test_runs_that_continued_after_changes_have_a_footnote(make_record: Build) -> None:
+    records = [dataclasses.replace(make_record("er"), changes=("the data changed",))]
+    note = build_table(lay_out([*records, make_record("scr")])).footnotes[-1]
+    assert note.startswith("1 of the runs continued after accepted changes")
+
+
 def test_the_upper_bound_is_not_compared(records_at: BuildMany) -> None:
     records = records_at({"er": (0.5, 0.5), "joint": (0.95, 0.95), "scr": (0.7, 0.7)})
     table = build_table(lay_out(records))

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from sterad.errors import SteradError
-from sterad.results.record import METRICS, SCHEMA, RunRecord, SphereFrame, SpherePicture
+from sterad.files import content_hash
+from sterad.results.record import (
+    METRICS,
+    SCHEMA,
+    RunRecord,
+    SphereFrame,
+    SpherePicture,
+)
 
 
 @pytest.fixture
@@ -87,16 +94,27 @@ def test_another_schema_raises_an_error(record: RunRecord, schema: Any) -> None:
     assert "use the version that wrote it; the record is not changed" in str(caught.value)
 
 
-def changed(record: RunRecord, **values: Any) -> str:
-    return json.dumps(json.loads(record.to_json()) | values)
+def changed(record: RunRecord, *missing: str, **values: Any) -> str:
+    """Return the text of a record with other values and a correct hash."""
+    raw = json.loads(record.to_json()) | values
+    raw = {name: value for name, value in raw.items() if name not in (*missing, "sha256")}
+    return json.dumps(raw | {"sha256": content_hash(raw)})
+
+
+def test_every_changed_value_is_noticed(record: RunRecord) -> None:
+    whole = json.loads(record.to_json())
+    for name, value in whole.items():
+        other = {"sha256": "0" * 64, "schema": SCHEMA}.get(name, [value])
+        if other != value:
+            with pytest.raises(SteradError, match="does not match its SHA-256"):
+                RunRecord.from_json(json.dumps(whole | {name: other}))
+    assert RunRecord.from_json(json.dumps(whole)) == record, "the layout of the file is free"
 
 
 @pytest.mark.parametrize("name", ["moments", "config", "sphere", "stream", "anytime_accuracy"])
 def test_a_missing_field_is_named(record: RunRecord, name: str) -> None:
-    raw = json.loads(record.to_json())
-    del raw[name]
     with pytest.raises(SteradError, match=f"the record is damaged .*{name}.*: delete"):
-        RunRecord.from_json(json.dumps(raw))
+        RunRecord.from_json(changed(record, name))
 
 
 @pytest.mark.parametrize(
@@ -128,10 +146,8 @@ def test_unknown_fields_are_rejected(record: RunRecord) -> None:
 
 @pytest.mark.parametrize("name", ["images_per_step", "confusion", "losses"])
 def test_older_records_without_optional_fields_are_read(record: RunRecord, name: str) -> None:
-    raw = json.loads(record.to_json())
-    del raw[name]
     default: Any = {"images_per_step": 0.0, "confusion": (), "losses": ()}[name]
-    back = RunRecord.from_json(json.dumps(raw))
+    back = RunRecord.from_json(changed(record, name))
     assert back == dataclasses.replace(record, **{name: default})
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sterad.errors import SteradError
+from sterad.files import content_hash
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory, read_records
 
@@ -118,15 +119,27 @@ def test_a_full_disk_raises_an_error(tmp_path: Path) -> None:
 
 def test_config_round_trip(directory: RunDirectory) -> None:
     with directory.locked():
-        directory.write_config({"seed": 3}, {"threads": 2})
-    assert directory.read_config() == {"config": {"seed": 3}, "execution": {"threads": 2}}
+        directory.write_config({"seed": 3}, {"threads": 2}, {"torch": "2.13.0"}, ("numpy",))
+    assert directory.read_config() == {
+        "config": {"seed": 3},
+        "execution": {"threads": 2},
+        "conditions": {"torch": "2.13.0"},
+        "changes": ["numpy"],
+    }
 
 
-@pytest.mark.parametrize("content", [b"", b'{"config": {', b"\xff\xfe", b"[1]", b'{"config": {}}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b'{"config": {', b"\xff\xfe", b"[1]", b'{"config": {}}', b"[" * 100_000),
+        *(b'{"config": {}, "execution": 3}', b'{"config": [], "execution": {}}'),
+        *(b'{"config": {"seed": Infinity}, "execution": {}}', b"1" * 5_000),
+    ],
+)
 def test_a_damaged_config_is_named(directory: RunDirectory, content: bytes) -> None:
     with directory.locked():
         directory.config.write_bytes(content)
-    with pytest.raises(SteradError, match=r"config.json' is damaged .*: delete the directory"):
+    with pytest.raises(SteradError, match=r"config.json' is damaged .*: delete .* to start"):
         directory.read_config()
 
 
@@ -150,8 +163,9 @@ def test_an_inconsistent_or_unreadable_record_raises_an_error(
     directory: RunDirectory, small_record: Build
 ) -> None:
     with directory.locked():
-        directory.record.write_text(small_record({}).to_json().replace(": 0.5", ': "0.5"'))
-    with pytest.raises(SteradError, match=r"run/record.json is damaged .*accuracy is '0.5'"):
+        raw = dataclasses.asdict(small_record({})) | {"anytime_accuracy": "0.5"}
+        directory.record.write_text(json.dumps(raw | {"sha256": content_hash(raw)}))
+    with pytest.raises(SteradError, match=r"run/record.json is damaged .*wrong type"):
         directory.read_record()
     directory.record.unlink()
     directory.record.mkdir()
@@ -192,9 +206,60 @@ def test_a_run_that_starts_again_or_ends_again_writes_these_events_once(
 
 def test_lines_that_are_not_events_are_deleted(directory: RunDirectory) -> None:
     with directory.locked():
-        directory.events.write_text('3\n[]\nnull\n{"step": "x"}\n{}\n{"step": 0}\n')
+        good = '{"event": "progress", "step": 1}\n'
+        foreign = b'3\n[]\nnull\n{"step": "x"}\n{}\n\xff\xfe\n{"step": Infinity}\n' + b"[" * 9999
+        directory.events.write_bytes(good.encode() + foreign + b"\n" + good.encode())
         directory.trim_events(100)
-    assert directory.events.read_text() == '{"step": 0}\n'
+    assert directory.events.read_text() == 2 * good
+
+
+def test_events_end_with_the_checkpoint_that_the_run_continues_from(
+    directory: RunDirectory,
+) -> None:
+    kinds = [("start", 0), ("progress", 2), ("checkpoint", 2), ("evaluation", 2), ("end", 2)]
+    lines = [json.dumps({"event": kind, "step": step}) for kind, step in kinds]
+    with directory.locked():
+        directory.events.write_text("\n".join(lines) + "\n")
+        directory.trim_events(2)
+    assert directory.events.read_text().splitlines() == lines[:3]
+    with directory.locked():
+        directory.events.write_text("\n".join([lines[0], *lines[3:]]) + "\n")
+        directory.trim_events(2)
+    assert directory.events.read_text().splitlines() == [lines[0], lines[3]], "no second end"
+    with directory.locked():
+        directory.trim_events(0)
+    assert directory.events.read_text() == "", "a run from the beginning has no earlier events"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b'{"step": "\xff"}', b'{"step": Infinity}', b"[" * 100_000, b'{"step": 1%s}' % (b"0" * 5000)],
+)
+def test_a_damaged_event_is_deleted(directory: RunDirectory, line: bytes) -> None:
+    with directory.locked():
+        directory.events.write_bytes(
+            b'{"step": 0}\n' + line + b'\n{"step": 1, "name": "\xc3\xa9"}\n'
+        )
+        directory.trim_events(100)
+    assert directory.events.read_bytes() == b'{"step": 0}\n{"step": 1, "name": "\xc3\xa9"}\n'
+
+
+def test_events_that_cannot_be_read_are_named(directory: RunDirectory) -> None:
+    directory.events.mkdir(parents=True)
+    with pytest.raises(SteradError, match=r"events.jsonl' cannot be read .*: delete it"):
+        directory.trim_events(0)
+
+
+@pytest.mark.parametrize("depth", [40, 900, 100_000])
+def test_a_deeply_nested_record_is_left_out(
+    tmp_path: Path, small_record: Build, depth: int
+) -> None:
+    text = small_record({"a": "b"}, "deep").to_json()
+    write_record(tmp_path, "deep", text.replace('"b"', '{"a": ' * depth + "1" + "}" * depth))
+    records, (sentence,) = read_records(tmp_path)
+    assert records == []
+    assert "deep/record.json is damaged" in sentence
+    assert len(sentence) < 500
 
 
 def write_record(out: Path, folder: str, text: str) -> None:
@@ -216,9 +281,9 @@ def test_records_are_read_in_order_of_ids(tmp_path: Path, small_record: Build) -
     ("change", "message"),
     [
         ({"schema": 99}, "has schema 99"),
-        ({"seconds": None}, "not a finite number"),
+        ({"seconds": None}, "seconds is None, which has a wrong type"),
         ({"final_average_accuracy": "high"}, "final_average_accuracy is 'high'"),
-        ({"anytime_accuracy": float("nan")}, "anytime_accuracy is nan"),
+        ({"anytime_accuracy": float("nan")}, "it contains NaN, which is not a finite number"),
         ({"accuracy_matrix": [[0.5]]}, "does not have 2 columns, one per evaluation"),
         ({"moments": []}, "no moments"),
         ({"stream": [1, 2]}, "is damaged"),
@@ -227,7 +292,13 @@ def test_records_are_read_in_order_of_ids(tmp_path: Path, small_record: Build) -
         ({"confusion": [[1, 2]]}, "does not have 2 rows and columns, one per class"),
         ({"confusion": [[1, 2], [3, None]]}, "is damaged"),
         ({"losses": [[1, None, 2.0]]}, "is damaged"),
-        ({"losses": [[1, float("inf"), 2.0]]}, "not a finite number"),
+        ({"losses": [[1, float("inf"), 2.0]]}, "it contains Infinity, which"),
+        ({"losses": [[1, 10**400, 2.0]]}, "has more than 64 bits"),
+        ({"peak_memory_bytes": 10**400}, "has more than 64 bits"),
+        ({"images_per_step": "many"}, "images_per_step is 'many', which has a wrong type"),
+        ({"config": 3}, "config is 3, which has a wrong type"),
+        ({"execution": ["cpu"]}, "which has a wrong type"),
+        ({"evaluations": [1, 2]}, "which has a wrong type"),
     ],
 )
 def test_an_inconsistent_record_is_left_out(
@@ -235,7 +306,8 @@ def test_an_inconsistent_record_is_left_out(
 ) -> None:
     good = small_record({"seed": 0}, "good")
     write_record(tmp_path, "good", good.to_json())
-    write_record(tmp_path, "bad", json.dumps({**dataclasses.asdict(good), "id": "bad", **change}))
+    bad = {**dataclasses.asdict(good), "id": "bad", **change}
+    write_record(tmp_path, "bad", json.dumps(bad | {"sha256": content_hash(bad)}))
     records, left_out = read_records(tmp_path)
     assert [record.id for record in records] == ["good"]
     assert len(left_out) == 1

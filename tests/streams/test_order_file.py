@@ -1,4 +1,8 @@
 import dataclasses
+import json
+import os
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +26,7 @@ from sterad.streams import (
     save_order,
 )
 from sterad.streams.domain_transforms import DomainTransform
+from sterad.streams.order_file import ARRAYS, _columns_digest, read_hash
 
 
 def data() -> Dataset:
@@ -57,7 +62,7 @@ def test_equal_streams_make_equal_files_that_numpy_opens(tmp_path: Path) -> None
     paths = [save_order(Clear(5).open(data(), 0), tmp_path / name) for name in ("a", "b")]
     assert paths[0].read_bytes() == paths[1].read_bytes()
     with np.load(paths[0], allow_pickle=False) as stored:
-        assert str(stored["hash"]) == stream.digest
+        assert str(stored["hash"]) == read_hash(paths[1])
         assert str(stored["dataset"]) == "synthetic"
         np.testing.assert_array_equal(stored["order"], stream.order)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
@@ -73,19 +78,83 @@ def altered(path: Path, **changes: Any) -> Path:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"order": np.arange(120)}, "damaged .its hash is"),
-        ({"batch_size": 7}, "damaged .its hash is"),
         ({"order": np.arange(121)}, "within the 120 training images"),
-        ({"format": 2}, "has format 2"),
+        ({"scored": np.arange(30) + 1}, "test images that the dataset does not have"),
+        ({"scored": np.arange(30) - 1}, "test images that the dataset does not have"),
         ({"plan": "{"}, "damaged"),
-        ({"plan": "{}"}, "damaged .KeyError"),
-        ({"hash": np.array([object()])}, "damaged"),
+        ({"plan": "{}"}, "damaged .*tasks|evaluations"),
+        ({"plan": "[" * 100_000}, "damaged"),
+        ({"plan": np.arange(3)}, "damaged"),
+        ({"ends": np.array(7)}, "damaged"),
+        ({"batch_size": "many"}, "damaged"),
     ],
 )
-def test_an_altered_file_raises(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_a_wrong_file_raises_even_if_its_hash_is_right(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
     path = save_order(Clear(5).open(data(), 0), tmp_path / "order.npz")
+    columns = dict(np.load(path)) | changes
+    columns["hash"] = _columns_digest(columns | {k: np.asarray(columns[k]) for k in ARRAYS})
     with pytest.raises(SteradError, match=message):
-        read_order(altered(path, **changes), data())
+        read_order(altered(path, **columns), data())
+
+
+def other_plan(key: str, value: object) -> Callable[[dict[str, Any]], object]:
+    def change(columns: dict[str, Any]) -> object:
+        plan = json.loads(str(columns["plan"]))
+        (plan["evaluations"][0] if key in plan["evaluations"][0] else plan)[key] = value
+        return json.dumps(plan)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("order", lambda columns: np.roll(columns["order"], 1)),
+        ("scored", lambda columns: np.roll(columns["scored"], 1)),
+        ("ends", lambda columns: columns["ends"] - 1),
+        ("batch_size", lambda _: 7),
+        ("name", lambda _: "other"),
+        ("dataset", lambda _: "other"),
+        ("plan", other_plan("tasks", [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]])),
+        ("plan", other_plan("settings", "seed 7")),
+        ("plan", other_plan("classes", [7])),
+        ("plan", other_plan("since", 12)),
+        ("plan", other_plan("under", {"name": "rotation", "degrees": 90.0})),
+        ("hash", lambda _: np.array([1])),
+    ],
+)
+def test_the_hash_covers_all_that_a_file_contains(
+    name: str, change: Callable[[dict[str, Any]], object], tmp_path: Path
+) -> None:
+    path = save_order(Clear(5).open(data(), 0), tmp_path / "order.npz")
+    changed = altered(path, **{name: change(dict(np.load(path)))})
+    with pytest.raises(SteradError, match=r"is damaged .*\(its hash is .*, its content"):
+        read_order(changed, data())
+    with pytest.raises(SteradError, match=r"is damaged .*\(its hash is .*, its content"):
+        ReplayFile(changed).with_hash()
+
+
+def test_an_old_format_raises(tmp_path: Path) -> None:
+    path = save_order(Clear(5).open(data(), 0), tmp_path / "order.npz")
+    with pytest.raises(SteradError, match="has format 1 and this version reads 2: save the order"):
+        read_order(altered(path, format=1), data())
+
+
+def test_a_file_that_declares_a_huge_shape_raises_before_memory_is_allocated(
+    tmp_path: Path, error_within_limits: Callable[..., str]
+) -> None:
+    path = save_order(Clear(5).open(data(), 0), tmp_path / "order.npz")
+    dataset = data()
+    for size in (120, 1 << 26):
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            header = {"descr": "<i8", "fortran_order": False, "shape": (1 << 32,)}
+            with archive.open("order.npy", "w") as member:
+                np.lib.format.write_array_header_1_0(member, header)
+                member.write(bytes(size))
+        message = error_within_limits(lambda: read_order(path, dataset))
+        assert "order.npz' is damaged" in message
 
 
 def test_another_dataset_raises(tmp_path: Path) -> None:
@@ -100,7 +169,7 @@ def test_other_files_raise(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "order.npz"
     path.write_bytes(content)
     with pytest.raises(
-        SteradError, match=r"order\.npz' is damaged \(it is not a complete \.npz file\)"
+        SteradError, match=r"order\.npz' is damaged .*: save the order again with `sterad"
     ):
         read_order(path, data())
 
@@ -116,9 +185,10 @@ def test_a_truncated_file_raises(tmp_path: Path) -> None:
 
 def test_a_plain_array_and_a_folder_raise(tmp_path: Path) -> None:
     np.save(tmp_path / "order.npy", np.arange(3))
-    for path in (tmp_path / "order.npy", tmp_path):
-        with pytest.raises(SteradError, match="damaged"):
-            read_order(path, data())
+    os.mkfifo(tmp_path / "fifo")
+    for name, message in (("order.npy", "damaged"), ("", "no order file"), ("fifo", "no order")):
+        with pytest.raises(SteradError, match=message):
+            read_order(tmp_path / name, data())
 
 
 def test_a_missing_file_raises(tmp_path: Path) -> None:
@@ -154,7 +224,7 @@ def test_a_replayed_stream_ignores_the_seed(tmp_path: Path) -> None:
     path = save_order(stream, tmp_path / "order.npz")
     for seed in (0, 9):
         assert ReplayFile(path).open(data, seed).digest == stream.digest
-    assert ReplayFile(path, hash=stream.digest[:8]).open(data, 0).digest == stream.digest
+    assert ReplayFile(path, hash=read_hash(path)[:8]).open(data, 0).digest == stream.digest
     with pytest.raises(SteradError, match="and not abc: give the file of that stream"):
         ReplayFile(path, hash="abc").open(data, 0)
 
@@ -164,7 +234,7 @@ def test_settled_stores_the_hash_of_the_file(tmp_path: Path) -> None:
     stream = Blurry(tasks=5, scale=9.0).open(data, 3)
     path = save_order(stream, tmp_path / "order.npz")
     hashed = ReplayFile(path).with_hash()
-    assert hashed == ReplayFile(path, hash=stream.digest) == hashed.with_hash()
+    assert hashed == ReplayFile(path, hash=read_hash(path)) == hashed.with_hash()
     save_order(Blurry(tasks=5, scale=9.0).open(data, 4), path)
     with pytest.raises(SteradError, match="give the file of that stream"):
         hashed.open(data, 0)

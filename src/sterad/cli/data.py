@@ -11,6 +11,7 @@ from sterad.data import DATASETS
 from sterad.data.dataset_files import check, check_cache, get
 from sterad.data.file_dataset import data_root
 from sterad.data.sources import SOURCES
+from sterad.data.user_files import UserFiles
 from sterad.errors import SteradError
 
 
@@ -48,6 +49,9 @@ class CheckDatasets:
         """Print the state of datasets; return 1 if one is incomplete."""
         root, is_complete = data_root(self.root), True
         for name in sorted(SOURCES) if self.name is None else [DATASETS.resolve(self.name)]:
+            if issubclass(DATASETS[name], UserFiles):  # only the cache can be checked
+                print("\n".join(check_cache(name, root)) or f"{name} has no decoded images")
+                continue
             result = check(name, root, checksums=True)
             if self.name is None and not result.is_readable and not _has_files(name, root):
                 print(f"{name} is not present")

@@ -10,6 +10,7 @@ from sterad.experiments.session import facts_of
 from sterad.files import write_atomically
 from sterad.report.figures.stream_and_memory import draw_proportions
 from sterad.streams import Stream, save_order
+from sterad.streams.order_file import read_hash
 from sterad.validation import Seed
 
 
@@ -43,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
     print(stream.describe())
     if save is not None:
         save_order(stream, save)
-        print(save)
+        print(f"{save} (--hash {read_hash(save)[:12]})")
     if draw is not None:
         figure, kind = draw_proportions(facts_of(stream)), draw.suffix.removeprefix(".")
         write_atomically(draw, lambda file: figure.savefig(file, format=kind))

@@ -14,9 +14,9 @@ from rich.table import Table
 from sterad.cli.components import RequestParser
 from sterad.cli.options import positional
 from sterad.engine.execution import Execution
-from sterad.experiments.config import earlier_versions
 from sterad.experiments.cost import estimate
 from sterad.experiments.launchers import Job, Local, Outcome, check_data
+from sterad.experiments.resume import describe_earlier_versions
 from sterad.experiments.study import Study
 from sterad.report.table_formats import terminal_table
 from sterad.results.run_directory import describe_left_out, read_records
@@ -32,6 +32,9 @@ class StudyOptions:
     """Folder of all runs; each run has its own directory there."""
     dry_run: bool = False
     """Only print the runs, whether each is done, and the estimated cost of the others."""
+    accept_changes: bool = False
+    """Continue interrupted runs although their data or code, a library or the processor changed;
+    their records say so."""
     logger: tuple[str, ...] = ()
     """Send events to this logger as well (repeatable): see `sterad list`."""
     plugin: tuple[Path, ...] = ()
@@ -137,9 +140,16 @@ def main(argv: Sequence[str]) -> int:
     if options.dry_run:
         _print_plan(study, out)
         return 0
-    _print_notes([note for config in missing for note in earlier_versions(config, out)])
+    _print_notes([note for config in missing for note in describe_earlier_versions(config, out)])
     jobs = [
-        Job(config, out, execution, plugins=options.plugin, loggers=options.logger)
+        Job(
+            config,
+            out,
+            execution,
+            plugins=options.plugin,
+            loggers=options.logger,
+            accept_changes=options.accept_changes,
+        )
         for config in missing
     ]
     if isinstance(launcher, Local):  # other launchers read the data on the workers' machines

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from sterad.cli.components import Request, RequestParser
 from sterad.engine.execution import Execution
-from sterad.experiments.config import RunConfig, RunSettings, earlier_versions
+from sterad.experiments.config import RunConfig, RunSettings
 from sterad.experiments.launchers import Job
+from sterad.experiments.resume import describe_earlier_versions
 from sterad.loggers import progress_logger
 from sterad.results.record import METRICS
 from sterad.validation import Count
@@ -23,6 +24,9 @@ class OutputOptions:
     checkpoint_every: Count | None = None
     """Steps between checkpoints; the end of a task has one as well (default: chosen so that
     checkpoints take less than 1 % of the time)."""
+    accept_changes: bool = False
+    """Continue an interrupted run although its data or code, a library or the processor changed;
+    the record says so."""
     config: Path | None = None
     """A TOML file of values; the command line overrides it."""
     tuned: str | None = None
@@ -35,7 +39,15 @@ class OutputOptions:
 
     def create_job(self, config: RunConfig, execution: Execution) -> Job:
         """Return the run of a config that is written there."""
-        return Job(config, self.out, execution, self.checkpoint_every, self.plugin, self.logger)
+        return Job(
+            config,
+            self.out,
+            execution,
+            self.checkpoint_every,
+            self.plugin,
+            self.logger,
+            self.accept_changes,
+        )
 
 
 def parse_train_request(argv: Sequence[str]) -> Request:
@@ -55,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
     config, output = request.config(), request.take(OutputOptions)
     job = output.create_job(config, request.execution())
     was_finished = job.directory.record.exists()
-    for warning in [] if was_finished else earlier_versions(config, output.out):
+    for warning in [] if was_finished else describe_earlier_versions(config, output.out):
         print(f"sterad: {warning}", file=sys.stderr)
     record = job.run([] if was_finished else [progress_logger(config.id)])
     print(f"{record.id}{' (finished before)' if was_finished else ''}")

@@ -1,16 +1,23 @@
-"""Unpack archives safely: regular files only, inside the target folder, limited in size."""
+"""Unpack archives and read .npz files safely: sizes are limited before memory is allocated.
 
+Archives may contain regular files only, inside the target folder.
+"""
+
+import math
 import os
 import shutil
 import stat
 import tarfile
 import zipfile
-import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+import numpy as np
+
+from sterad.data.arrays import Array
 from sterad.errors import SteradError
+from sterad.files import reading
 
 READ_SIZE = 1 << 20
 """Bytes copied at once, at most."""
@@ -23,6 +30,38 @@ MIN_SIZE_LIMIT = 1 << 24
 """Unpacked bytes that are allowed for any archive, whatever its compression ratio."""
 
 
+def max_unpacked_bytes(file: Path) -> int:
+    """Return the number of bytes that a compressed file may unpack to."""
+    return min(MAX_BYTES, max(MIN_SIZE_LIMIT, MAX_RATIO * file.stat().st_size))
+
+
+def read_npz(path: Path, names: Collection[str], remedy: str) -> dict[str, Array]:
+    """Return those of the named arrays that a .npz file contains."""
+    with reading(path, remedy):
+        limit = max_unpacked_bytes(path)
+        with zipfile.ZipFile(path) as archive:
+            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            chosen = {name: members[name] for name in names if name in members}
+            if (size := sum(info.file_size for info in chosen.values())) > limit:
+                raise ValueError(f"{size:,} unpacked bytes are more than the limit, {limit:,}")
+            return {name: _read_array(archive, info) for name, info in chosen.items()}
+
+
+def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Array:
+    """Read one array after its declared shape was compared with the size of the member."""
+    npy = np.lib.format
+    with archive.open(info) as file:
+        is_old = npy.read_magic(file) == (1, 0)
+        shape, _, dtype = (npy.read_array_header_1_0 if is_old else npy.read_array_header_2_0)(file)
+        if math.prod(shape) * max(1, dtype.itemsize) > info.file_size:
+            raise ValueError(f"{info.filename} has {info.file_size} bytes for the shape {shape}")
+    with archive.open(info) as file:
+        array: Array = npy.read_array(file, allow_pickle=False)
+        if file.read(1):
+            raise ValueError(f"{info.filename} has more bytes than its shape {shape}")
+    return array
+
+
 def unpack(archive: Path, into: Path, folder: str) -> None:
     """Unpack `folder` of an archive into `into`; it is renamed when it is complete."""
     temporary = into / f".{folder}.{os.getpid()}.tmp"
@@ -32,39 +71,39 @@ def unpack(archive: Path, into: Path, folder: str) -> None:
         if not (temporary / folder).is_dir():
             raise _wrong_archive(archive, f"has no folder {folder!r}")
         os.rename(temporary / folder, into / folder)
+    except SteradError:
+        raise
     except OSError as error:
         raise SteradError(
             f"cannot unpack {str(archive)!r} in {str(into)!r}: {error.strerror or error}. Free "
             "disk space, or choose another --root"
         ) from error
+    except Exception as error:  # a damaged archive can raise any exception
+        raise _wrong_archive(archive, f"is damaged or truncated ({error})") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _write_members(archive: Path, folder: Path) -> None:
-    max_bytes = min(MAX_BYTES, max(MIN_SIZE_LIMIT, MAX_RATIO * archive.stat().st_size))
+    max_bytes = max_unpacked_bytes(archive)
     members = _zip_members(archive) if zipfile.is_zipfile(archive) else _tar_members(archive)
     written = 0
-    try:
-        for count, (name, content) in enumerate(members, start=1):
-            if count > MAX_MEMBERS:
-                raise _wrong_archive(archive, f"contains more than {MAX_MEMBERS:,} files")
-            path = folder / _safe_name(archive, name)
-            if content is None:
-                continue
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with open(path, "xb") as out:
-                while chunk := content.read(READ_SIZE):
-                    written += len(chunk)
-                    if written > max_bytes:
-                        raise _wrong_archive(
-                            archive, f"contains more than {max_bytes:,} unpacked bytes"
-                        )
-                    out.write(chunk)
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-        raise _wrong_archive(archive, f"is damaged or truncated ({error})") from error
-    except FileExistsError as error:
-        raise _wrong_archive(archive, f"contains the file {error.filename!r} twice") from error
+    for count, (name, content) in enumerate(members, start=1):
+        if count > MAX_MEMBERS:
+            raise _wrong_archive(archive, f"contains more than {MAX_MEMBERS:,} files")
+        path = folder / _safe_name(archive, name)
+        if content is None:
+            continue
+        if path.exists():
+            raise _wrong_archive(archive, f"contains the file {name!r} twice")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "xb") as out:
+            while chunk := content.read(READ_SIZE):
+                written += len(chunk)
+                if written > max_bytes:
+                    problem = f"contains more than {max_bytes:,} unpacked bytes"
+                    raise _wrong_archive(archive, problem)
+                out.write(chunk)
 
 
 def _safe_name(archive: Path, name: str) -> PurePosixPath:

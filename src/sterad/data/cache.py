@@ -1,9 +1,12 @@
-"""Cache of decoded arrays on disk, memory-mapped and shared by all processes.
+"""Cache of decoded arrays on disk, memory-mapped and shared by all processes of a user.
 
-An entry is a folder of .npy files and a manifest with the sizes and modification times of the
-source files and the checksums of the arrays. It is written to a temporary folder and renamed, so
-that it is never visible in part. Opening an entry compares sizes only; `sterad data check` reads
-every byte.
+An entry is a folder of .npy files and a manifest with the size, times and inode of every source
+file, and checksums of the sources, the arrays and the manifest itself. It is written to a temporary
+folder and renamed, so that it is never visible in part.
+
+Opening an entry compares the status of every source file and the size of every array, and reads
+labels. This notices files that are added, removed, replaced or overwritten, unless the filesystem
+keeps no change times. `sterad data check` reads every byte of sources and arrays.
 """
 
 import hashlib
@@ -23,16 +26,14 @@ from filelock import FileLock, Timeout
 
 from sterad.data.arrays import Array, array_bytes, array_digest, array_header
 from sterad.errors import SteradError
+from sterad.files import reading
 
-FORMAT = 3
+FORMAT = 4
 MANIFEST = "manifest.json"
+REMEDY = "it is decoded again when it is needed"
 
 
-class DamagedError(Exception):
-    """An entry differs from its manifest."""
-
-
-class StaleError(Exception):
+class StaleError(SteradError):
     """An entry is missing, has an old format, or its source files have changed."""
 
 
@@ -54,78 +55,95 @@ class Chunks:
     begin: Callable[[], Iterable[Array]]
 
 
-def cache_folders(root: Path) -> tuple[Path, ...]:
-    """Return the folders of the entries of `root`: in `root`, then in the cache of the user.
-
-    The second one is used if `root` is read-only.
-    """
-    user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    digest = hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:12]
-    fallback = Path(user) / "sterad" / digest
-    return (root / ".sterad", fallback) if root.is_dir() else (fallback,)
+def cache_folder(root: Path) -> Path:
+    """Return the folder of the entries of `root`, in the cache of the user."""
+    with reading("~/.cache", "set XDG_CACHE_HOME to a folder of your own"):
+        user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        name = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:12]
+        return user / "sterad" / name
 
 
 def find_entry(root: Path, key: str) -> Entry | None:
     """Return the entry `key` if it is valid; print a warning if it is damaged."""
-    for folder in cache_folders(root):
-        try:
-            return open_entry(root, folder / key)
-        except StaleError:
-            continue
-        except DamagedError as error:
-            print(f"sterad: {folder / key} is damaged ({error}); rebuilding it", file=sys.stderr)
-    return None
+    try:
+        return open_entry(root, key)
+    except StaleError:
+        return None
+    except SteradError as error:
+        print(f"sterad: {error}", file=sys.stderr)
+        return None
 
 
-def open_entry(root: Path, entry: Path) -> Entry:
+def open_entry(root: Path, key: str) -> Entry:
     """Memory-map the arrays of an entry after comparing sizes, shapes and source files."""
-    manifest = read_manifest(entry)
-    if _file_stamps(root, map(Path, manifest["sources"])) != manifest["sources"]:
-        raise StaleError
-    arrays, digests = {}, {}
-    for file, saved in manifest["arrays"].items():
-        name = file.removesuffix(".npy")
-        arrays[name] = _map_array(entry / file, saved)
-        digests[name] = str(saved["sha256"])
-    return Entry(arrays, digests, manifest["facts"])
+    entry = cache_folder(root) / key
+    with reading(entry, REMEDY):
+        manifest = read_manifest(entry)
+        if _file_stamps(root, manifest["sources"]) != manifest["sources"]:
+            raise StaleError(f"the source files of {str(entry)!r} have changed: run this again")
+        arrays = {
+            name: _map_array(entry, name, saved) for name, saved in manifest["arrays"].items()
+        }
+        digests = {name: saved["sha256"] for name, saved in manifest["arrays"].items()}
+        for name, array in arrays.items():
+            if array.ndim == 1 and array_digest(array) != digests[name]:
+                raise ValueError(f"the checksum of {name} differs")
+        return Entry(arrays, digests, manifest["facts"])
 
 
 def read_manifest(entry: Path) -> dict[str, Any]:
-    """Return the manifest of an entry."""
+    """Return the manifest of an entry, which must have its own checksum."""
     if not entry.is_dir():
-        raise StaleError
-    try:
-        manifest: dict[str, Any] = json.loads((entry / MANIFEST).read_bytes())
-        known = manifest["format"] == FORMAT and {"sources", "arrays", "facts"} <= set(manifest)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DamagedError(f"the manifest cannot be read: {error}") from error
-    if not known:
-        raise StaleError
+        raise StaleError(f"there is no {str(entry)!r}")
+    require_private(entry, *entry.parents[:3])
+    manifest: dict[str, Any] = json.loads((entry / MANIFEST).read_bytes())
+    if manifest["format"] != FORMAT:
+        raise StaleError(f"{str(entry)!r} has an old format")
+    if manifest.pop("sha256") != _manifest_digest(manifest):
+        raise ValueError("the checksum of the manifest differs")
     return manifest
 
 
-def _map_array(file: Path, saved: Mapping[str, Any]) -> Array:
-    try:
-        size = file.stat().st_size
-        if size != saved["bytes"]:
-            raise DamagedError(f"{file.name} has {size} bytes instead of {saved['bytes']}")
-        array: Array = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise DamagedError(f"{file.name} cannot be read: {error}") from error
+def require_private(*folders: Path) -> None:
+    """Raise an error if another user could have written to a folder or can replace it.
+
+    Root is trusted. In a folder with the sticky bit, users replace only what they own.
+    """
+    if os.name != "posix":
+        return
+    for folder in folders:
+        target = os.stat(folder)
+        is_open = target.st_mode & stat.S_IWOTH and not target.st_mode & stat.S_ISVTX
+        if is_open or not {target.st_uid, os.lstat(folder).st_uid} <= {0, os.getuid()}:
+            raise SteradError(
+                f"{str(folder)!r} belongs to another user or every user can write to it, so that "
+                "it is not used: remove it, or set XDG_CACHE_HOME to a folder of your own"
+            )
+
+
+def _map_array(entry: Path, name: str, saved: Mapping[str, Any]) -> Array:
+    if name != Path(name).name:
+        raise ValueError(f"the array {name!r} is outside the entry")
+    file = entry / f"{name}.npy"
+    if (size := file.stat().st_size) != saved["bytes"]:
+        raise ValueError(f"{file.name} has {size} bytes instead of {saved['bytes']}")
+    array: Array = np.load(file, mmap_mode="r", allow_pickle=False)
     if [list(array.shape), array.dtype.str] != [saved["shape"], saved["dtype"]]:
-        raise DamagedError(
-            f"{file.name} is {array.dtype} of shape {array.shape} instead of {saved['dtype']} of "
-            f"shape {tuple(saved['shape'])}"
-        )
+        raise ValueError(f"{file.name} is {array.dtype} of shape {array.shape}")
     return array
 
 
-def verify_entry(entry: Path) -> None:
-    """Read every byte of an entry and compare checksums; raise DamagedError if one differs."""
-    for name, saved in read_manifest(entry)["arrays"].items():
-        array = _map_array(entry / name, saved)
-        if array_digest(array) != saved["sha256"]:
-            raise DamagedError(f"the checksum of {name} differs")
+def verify_entry(root: Path, entry: Path) -> None:
+    """Read every byte of the sources and arrays of an entry and compare checksums."""
+    with reading(entry, REMEDY):
+        manifest = read_manifest(entry)
+        if _file_stamps(root, manifest["sources"]) != manifest["sources"]:
+            raise StaleError(f"the source files of {str(entry)!r} have changed: run this again")
+        if _sources_digest(root, manifest["sources"]) != manifest["sources_sha256"]:
+            raise ValueError("the content of the source files differs")
+        for name, saved in manifest["arrays"].items():
+            if array_digest(_map_array(entry, name, saved)) != saved["sha256"]:
+                raise ValueError(f"the checksum of {name} differs")
 
 
 def make_entry(
@@ -136,31 +154,40 @@ def make_entry(
     sources: Iterable[Path],
 ) -> Entry:
     """Write an entry and open it, unless another process has written it in the meantime."""
-    failures = []
-    for folder in cache_folders(root):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with hold_lock(folder / "lock", f"decoding {key}"):
-                _remove_temporary(folder)
-                with suppress(StaleError, DamagedError):
-                    return open_entry(root, folder / key)
-                stamps = _file_stamps(root, [_source_name(root, source) for source in sources])
-                _write_entry(folder / key, arrays, {"facts": facts, "sources": stamps})
-                return open_entry(root, folder / key)
-        except OSError as error:
-            failures.append(f"{folder}: {error.strerror or error}")
-    raise SteradError(
-        f"cannot write the decoded images to the cache ({'; '.join(failures)}): free disk space, "
-        "make one of these folders writable, or set XDG_CACHE_HOME to a writable folder"
-    )
+    folder = cache_folder(root)
+    try:
+        parents = (folder / key).parents[:3]
+        for parent in reversed(parents):
+            parent.mkdir(0o700, parents=True, exist_ok=True)
+        require_private(*parents)
+        with hold_lock(folder / "lock", f"decoding {key}"):
+            _remove_temporary(folder)
+            with suppress(SteradError):
+                return open_entry(root, key)
+            names = [str(_source_name(root, source)) for source in sources]
+            manifest = {
+                "facts": facts,
+                "sources": _file_stamps(root, names),
+                "sources_sha256": _sources_digest(root, names),
+            }
+            _write_entry(folder / key, arrays, manifest)
+            return open_entry(root, key)
+    except OSError as error:
+        raise SteradError(
+            f"cannot write the decoded images to the cache in {str(folder)!r} "
+            f"({error.strerror or error}): free disk space, make the folder writable, or set "
+            "XDG_CACHE_HOME to a writable folder"
+        ) from error
 
 
-def _write_entry(entry: Path, arrays: Mapping[str, Chunks], manifest: Mapping[str, Any]) -> None:
+def _write_entry(entry: Path, arrays: Mapping[str, Chunks], manifest: dict[str, Any]) -> None:
     new, old = (entry.with_name(f".{entry.name}.{kind}.tmp") for kind in ("new", "old"))
     try:
-        new.mkdir()
-        saved = {f"{name}.npy": _save_array(new / f"{name}.npy", c) for name, c in arrays.items()}
-        text = json.dumps({"format": FORMAT, **manifest, "arrays": saved}, indent=1)
+        new.mkdir(0o700)
+        saved = {name: _save_array(new / f"{name}.npy", c) for name, c in arrays.items()}
+        # Through JSON, which turns tuples to lists, so that the checksum is that of the file.
+        manifest = json.loads(json.dumps({"format": FORMAT, **manifest, "arrays": saved}))
+        text = json.dumps(manifest | {"sha256": _manifest_digest(manifest)})
         (new / MANIFEST).write_text(text)
         # No fsync: a file truncated by a power failure has the wrong size and is rebuilt.
         if entry.exists():
@@ -168,6 +195,20 @@ def _write_entry(entry: Path, arrays: Mapping[str, Chunks], manifest: Mapping[st
         os.rename(new, entry)
     finally:
         _remove_temporary(entry.parent)
+
+
+def _manifest_digest(manifest: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def _sources_digest(root: Path, names: Iterable[str]) -> str:
+    """Return one hash of the content of all source files; folders have none."""
+    digest = hashlib.sha256()
+    for path in (root / name for name in names):
+        if path.is_file():
+            with open(path, "rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
 
 
 def _save_array(file: Path, chunks: Chunks) -> dict[str, Any]:
@@ -196,17 +237,17 @@ def _source_name(root: Path, source: Path) -> Path:
     return source.relative_to(root) if source.is_relative_to(root) else source.absolute()
 
 
-def _file_stamps(root: Path, names: Iterable[Path]) -> dict[str, list[int]]:
+def _file_stamps(root: Path, names: Iterable[str]) -> dict[str, list[int]]:
     """Return size, times and inode of each source; of a folder, the modification time only."""
-    stamps = {}
+    stamps, home = {}, str(root)
     for name in names:
-        with suppress(OSError):
-            status = os.stat(root / name)  # root / name is name if name is absolute
+        with suppress(OSError, ValueError):
+            status = os.stat(os.path.join(home, name))  # which is name if name is absolute
             is_folder = stat.S_ISDIR(status.st_mode)
             size, inode = (0, 0) if is_folder else (status.st_size, status.st_ino)
             # The change time cannot be set back, unlike the modification time.
             changed = 0 if is_folder else status.st_ctime_ns
-            stamps[str(name)] = [size, status.st_mtime_ns, inode, changed]
+            stamps[name] = [size, status.st_mtime_ns, inode, changed]
     return stamps
 
 

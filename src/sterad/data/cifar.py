@@ -15,7 +15,8 @@ from sterad.data.arrays import ByteArray, IntArray
 from sterad.data.dataset_config import DATASETS
 from sterad.data.file_dataset import Contents, FileDataset, Layout, Split
 from sterad.data.restricted_pickle import read_pickle
-from sterad.data.sources import SOURCES, invalid_file
+from sterad.data.sources import OFFICIAL_REMEDY, SOURCES, invalid_file
+from sterad.files import reading
 
 VALUES_PER_IMAGE = 3 * 32 * 32
 Batch = tuple[ByteArray, IntArray]
@@ -87,10 +88,17 @@ class Cifar100(_Cifar):
 
 def _read_pickle_batch(path: Path, label_key: bytes) -> Batch:
     found = read_pickle(path)
-    try:
-        data, labels = np.asarray(found[b"data"]), np.asarray(found[label_key])
-    except KeyError as error:
-        raise invalid_file(path, f"has no {error.args[0].decode()!r}") from error
+    for key in (b"data", label_key):
+        if key not in found:
+            raise invalid_file(path, f"has no {key.decode()!r}")
+    data, labels = found[b"data"], found[label_key]
+    # Conversion of anything else, such as nested lists, could fill the memory.
+    if isinstance(labels, list) and all(type(label) is int for label in labels):
+        with reading(path, OFFICIAL_REMEDY):
+            labels = np.array(labels, np.int64)
+    if not isinstance(data, np.ndarray) or not isinstance(labels, np.ndarray):
+        kinds = f"{type(data).__name__} and {type(labels).__name__}"
+        raise invalid_file(path, f"has {kinds} instead of an array and a list of integers")
     has_images = data.dtype == np.uint8 and data.shape[1:] == (VALUES_PER_IMAGE,)
     has_labels = labels.dtype.kind in "iu" and labels.shape == data.shape[:1]
     if not (has_images and has_labels):
@@ -104,7 +112,8 @@ def _read_pickle_batch(path: Path, label_key: bytes) -> Batch:
 
 def _read_binary_batch(path: Path, label_bytes: int) -> Batch:
     record = label_bytes + VALUES_PER_IMAGE
-    content = np.fromfile(path, np.uint8)
+    with reading(path, OFFICIAL_REMEDY):
+        content = np.fromfile(path, np.uint8)
     if not content.size or content.size % record:
         problem = f"its {content.size} bytes are not a multiple of the record size {record}"
         raise invalid_file(path, f"is truncated: {problem}")
@@ -127,12 +136,13 @@ def _join_batches(batches: Sequence[Batch]) -> Split:
 
 def _read_pickle_names(path: Path, key: bytes) -> tuple[str, ...]:
     names: Any = read_pickle(path).get(key)
-    if not isinstance(names, list) or not names:
-        raise invalid_file(path, f"has no list {key.decode()!r}")
-    return tuple(n.decode("utf-8", "replace") if isinstance(n, bytes) else str(n) for n in names)
+    if not isinstance(names, list) or not all(isinstance(name, str | bytes) for name in names):
+        raise invalid_file(path, f"has no list of names {key.decode()!r}")
+    return tuple(n.decode("utf-8", "replace") if isinstance(n, bytes) else n for n in names)
 
 
 def _read_text_names(path: Path, known: tuple[str, ...]) -> tuple[str, ...]:
     """Return one name per line, or the known names if the file is missing or incomplete."""
-    lines = tuple(path.read_text().split()) if path.is_file() else ()
+    with reading(path, OFFICIAL_REMEDY):
+        lines = tuple(path.read_text("utf-8").split()) if path.is_file() else ()
     return lines if len(lines) == len(known) else known

@@ -15,6 +15,7 @@ from sterad.data.dataset_config import DATASETS
 from sterad.data.file_dataset import Contents, FileDataset, Layout, Split
 from sterad.data.image_files import ImageFiles, list_class_images
 from sterad.data.sources import OFFICIAL_REMEDY, invalid_file
+from sterad.files import reading
 
 IMAGE_SIZE = 128
 TEST_SESSIONS = (3, 7, 10)
@@ -34,28 +35,34 @@ class Core50(FileDataset):
         home, _ = self.find_layout(LAYOUT)
         objects = _list_objects(home)
         sessions = [home / f"s{n}" for n in (*TRAIN_SESSIONS, *TEST_SESSIONS)]
+        train, train_paths = self._split(home, TRAIN_SESSIONS, objects)
+        test, test_paths = self._split(home, TEST_SESSIONS, objects)
+        folders = [session / name for session in sessions for name in objects]
         return Contents(
-            train=self._split(home, TRAIN_SESSIONS, objects),
-            test=self._split(home, TEST_SESSIONS, objects),
+            train=train,
+            test=test,
             class_names=tuple(objects),
-            sources=(*sessions, *(session / name for session in sessions for name in objects)),
+            sources=(*sessions, *folders, *map(Path, train_paths + test_paths)),
             domain_names=tuple(f"s{n}" for n in TRAIN_SESSIONS),
         )
 
-    def _split(self, home: Path, sessions: tuple[int, ...], objects: list[str]) -> Split:
+    def _split(
+        self, home: Path, sessions: tuple[int, ...], objects: list[str]
+    ) -> tuple[Split, list[str]]:
         folders = [home / f"s{number}" / name for number in sessions for name in objects]
         paths, folder = list_class_images(folders, OFFICIAL_REMEDY)
         domains, labels = np.divmod(folder, len(objects))
         files = ImageFiles(paths, IMAGE_SIZE, self.image_size)
-        return Split(labels, files.fetch, domains)
+        return Split(labels, files.fetch, domains), paths
 
 
 def _list_objects(home: Path) -> list[str]:
     """Return the names of the object folders, which must be equal in all sessions."""
-    sessions = {
-        number: sorted(path.name for path in (home / f"s{number}").iterdir() if path.is_dir())
-        for number in range(1, 12)
-    }
+    with reading(home, OFFICIAL_REMEDY):
+        sessions = {
+            number: sorted(path.name for path in (home / f"s{number}").iterdir() if path.is_dir())
+            for number in range(1, 12)
+        }
     for number, objects in sessions.items():
         if differing := sorted(set(objects) ^ set(sessions[1])):
             problem = (

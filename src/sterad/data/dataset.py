@@ -2,8 +2,10 @@
 
 import dataclasses
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -111,9 +113,17 @@ class Dataset:
             train_labels=train,
             test_images=as_inputs(test_images, "test images"),
             test_labels=test,
-            class_names=tuple(map(str, class_names)),
+            class_names=_as_names(class_names),
             flip=flip,
         )
+
+
+def _as_names(names: Any) -> tuple[str, ...]:
+    with suppress(TypeError, ValueError):  # not iterable, or an integer of thousands of digits
+        found = [] if isinstance(names, str) else list(names)
+        if found and all(isinstance(name, str | int | np.integer) for name in found):
+            return tuple(map(str, found))
+    raise SteradError("class_names must be a list of texts or integers, one name per class")
 
 
 def _names_from_labels(train: IntArray, test: IntArray) -> tuple[str, ...]:

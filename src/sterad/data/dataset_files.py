@@ -42,43 +42,44 @@ def check(name: str, root: Path, checksums: bool = False) -> CheckResult:
     if counts != official:
         expected = "{}, {:,} and {:,}".format(*official)
         return CheckResult(True, False, f"{name} is incomplete: {found}, of {expected}")
-    if checksums and (path := _find_wrong_checksum(contents, source)) is not None:
-        problem = f"the checksum of {str(path)!r} is not the official one"
-        return CheckResult(True, False, f"{name}: {problem}")
-    return CheckResult(True, True, f"{name} is complete: {found}")
+    known = _find_checksums(contents, source)
+    for path, (is_unpacked, md5) in known.items() if checksums else ():
+        if file_md5(path, is_unpacked) != md5:
+            problem = f"the checksum of {str(path)!r} is not the official one"
+            return CheckResult(True, False, f"{name}: {problem}")
+    is_verified = known if checksums else all(remote.md5 for remote in source.choices[0])
+    note = "" if is_verified else "; their content is not verified: no checksum of it is published"
+    return CheckResult(True, True, f"{name} is complete: {found}{note}")
 
 
-def _find_wrong_checksum(contents: Contents, source: Source) -> Path | None:
-    """Return the first file whose checksum differs from the official one."""
+def _find_checksums(contents: Contents, source: Source) -> dict[Path, tuple[bool, str]]:
+    """Return the official MD5 of each file, and whether it is that of the unpacked file."""
     unpacked = {Path(known).name: md5 for known, md5 in source.md5.items()}
     packed = {Path(remote.path).name: remote.md5 for c in source.choices for remote in c}
+    found = {}
     for path in contents.sources:
         name = path.name.removesuffix(".gz").replace(".idx", "-idx")
         if name in unpacked:
-            if file_md5(path, unpacked=True) != unpacked[name]:
-                return path
-        elif packed.get(path.name) is not None and file_md5(path) != packed[path.name]:
-            return path
-    return None
+            found[path] = (True, unpacked[name])
+        elif (md5 := packed.get(path.name)) is not None:
+            found[path] = (False, md5)
+    return found
 
 
 def check_cache(name: str, root: Path) -> list[str]:
     """Read every byte of the cache entries of a dataset, remove damaged ones, return messages."""
     messages = []
-    for folder in cache.cache_folders(root):
-        for entry in sorted(folder.glob(f"{name}-*")):
-            if entry.name.rpartition("-")[0] != name:  # an entry of a dataset with a longer name
-                continue
-            try:
-                cache.verify_entry(entry)
-                messages.append(f"{entry}: complete")
-            except cache.StaleError:
-                messages.append(f"{entry}: old format; it is rebuilt when it is needed")
-            except cache.DamagedError as error:
-                shutil.rmtree(entry, ignore_errors=True)
-                messages.append(
-                    f"{entry}: damaged ({error}) and removed; it is rebuilt when it is needed"
-                )
+    for entry in sorted(cache.cache_folder(root).glob(f"{name}-*")):
+        if entry.name.rpartition("-")[0] != name:  # an entry of a dataset with a longer name
+            continue
+        try:
+            cache.verify_entry(root, entry)
+            messages.append(f"{str(entry)!r} is complete")
+        except cache.StaleError as error:
+            messages.append(f"{error}; {cache.REMEDY}")
+        except SteradError as error:
+            shutil.rmtree(entry, ignore_errors=True)
+            messages.append(f"{error}. It was removed")
     return messages
 
 
@@ -88,9 +89,8 @@ def get(name: str, root: Path) -> str:
     if before.is_readable:
         return f"{name} already exists, so nothing is downloaded; {before.message}"
     try:
-        lock = root / ".sterad" / f"get-{name}.lock"
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        with cache.hold_lock(lock, f"downloading {name}", wait=False):
+        root.mkdir(parents=True, exist_ok=True)
+        with cache.hold_lock(root / f".get-{name}.lock", f"downloading {name}", wait=False):
             choices = SOURCES[name].choices
             present = [c for c in choices if all((root / remote.path).exists() for remote in c)]
             for remote in (present or choices)[0]:
@@ -100,8 +100,8 @@ def get(name: str, root: Path) -> str:
             f"cannot write to {str(root)!r}: {error.strerror}. Choose another --root"
         ) from error
     after = check(name, root)
-    if not after.is_readable:
-        raise SteradError(after.message)
+    if not after.is_complete:
+        raise SteradError(f"{after.message}. Remove the files and run this again")
     return after.message
 
 

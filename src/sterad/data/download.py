@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import http.client
 import os
+import sys
 import time
 import urllib.error
 import urllib.parse
@@ -23,6 +24,9 @@ MAX_TRIES = 5
 """Number of consecutive tries without new data before the download fails."""
 FIRST_PAUSE_S = 1.0
 """Seconds before the second try; each pause is twice as long as the previous one."""
+
+SIZE_TOLERANCE = 0.01
+"""Relative difference from the known size that is accepted for a file without a checksum."""
 
 
 class TransferError(Exception):
@@ -46,17 +50,23 @@ class _HttpRedirects(urllib.request.HTTPRedirectHandler):
 def download(url: str, target: Path, size: int, md5: str | None) -> None:
     """Download `url` to `target`; an interrupted download continues from `target` + ".part".
 
-    Without a checksum, the file is complete when it has the length that the server states.
+    Without a checksum, the file must have the length that the server states and about the known
+    size; it is transferred over https if the server has it.
     """
     part = target.with_name(target.name + ".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        url = url if md5 is not None else _secure_url(url)
         with progress(target.name, size, "bytes") as advance:
             advance(_length(part))
             _transfer_with_retries(url, part, None if md5 is None else size, advance)
-        if md5 is not None and (found := file_md5(part)) != md5:
+        if md5 is None and abs(_length(part) - size) > SIZE_TOLERANCE * size:
+            found = f"{_length(part):,} bytes and must have about {size:,}"
             part.unlink()
-            raise WrongFileError(f"the checksum is {found} and must be {md5}")
+            raise WrongFileError(f"the file has {found}")
+        if md5 is not None and (digest := file_md5(part)) != md5:
+            part.unlink()
+            raise WrongFileError(f"the checksum is {digest} and must be {md5}")
         os.replace(part, target)
     except (TransferError, WrongFileError) as error:
         known = f"{size:,} bytes" if md5 is None else f"{size:,} bytes, md5 {md5}"
@@ -70,6 +80,17 @@ def download(url: str, target: Path, size: int, md5: str | None) -> None:
             f"cannot write {str(part)!r}: {error.strerror or error}. Free disk space or choose "
             "another --root, then run this again to continue"
         ) from error
+
+
+def _secure_url(url: str) -> str:
+    """Return the https address of a file; print a warning and return `url` if there is none."""
+    secure = url.replace("http://", "https://", 1)
+    try:
+        _open_url(secure, 0).close()
+    except (TransferError, WrongFileError):
+        print(f"sterad: {url} is downloaded without encryption", file=sys.stderr)
+        return url
+    return secure
 
 
 def _transfer_with_retries(

@@ -19,8 +19,11 @@ from sterad.data.progress import progress
 from sterad.data.sources import SOURCES
 from sterad.errors import SteradError
 
-IMAGES_PER_CHUNK = 512
-"""Images decoded before they are written to the cache; bounds the memory use."""
+MAX_CHUNK_IMAGES = 512
+MAX_CHUNK_BYTES = 1 << 27
+"""Size of the images that are decoded before they are written to the cache."""
+MAX_FILES_NAMED = 8
+"""Files that a message about the whole dataset names."""
 BLUR_SCALE = 1500.0
 """Scale of the paper's blur in images, for the complete training split of a dataset."""
 
@@ -39,11 +42,16 @@ class Layout:
 
     def missing(self, home: Path) -> list[str]:
         """Return the names of the files that are not in `home`."""
-        return [names[0] for names in self.files if not any((home / n).exists() for n in names)]
+        return [names[0] for names in self.files if not any(_exists(home / n) for n in names)]
 
     def paths(self, home: Path) -> list[Path]:
         """Return the paths of the files in `home`, which must contain all of them."""
-        return [next(home / n for n in names if (home / n).exists()) for names in self.files]
+        return [next(home / n for n in names if _exists(home / n)) for names in self.files]
+
+
+def _exists(path: Path) -> bool:
+    """Return whether a path is a file or folder; reading a FIFO or device could never end."""
+    return path.is_file() or path.is_dir()
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,18 +71,22 @@ class Contents:
     test: Split
     class_names: tuple[str, ...]
     sources: tuple[Path, ...]
-    """Files and folders; a change of size or modification time invalidates the cache."""
+    """Files and folders; a change of one of them invalidates the cache."""
     domain_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in self.class_names:
+            if any("\ud800" <= character <= "\udfff" for character in name):
+                raise SteradError(f"the class name {name!r} is not valid Unicode: rename the class")
         for what, split in (("train", self.train), ("test", self.test)):
             outside = (split.labels < 0) | (split.labels >= len(self.class_names))
             if outside.any():
                 index = int(outside.argmax())
+                files = ", ".join(source.name for source in self.sources[:MAX_FILES_NAMED])
                 raise SteradError(
                     f"the {what} label {split.labels[index]} at index {index} is outside 0 to "
-                    f"{len(self.class_names) - 1}: the files are damaged or from another dataset; "
-                    "download them again"
+                    f"{len(self.class_names) - 1}: the files {files} are damaged or from another "
+                    "dataset; download them again"
                 )
 
 
@@ -200,8 +212,10 @@ class FileDataset(Subset):
 
         def chunks() -> Iterator[Array]:
             with progress(title, len(positions), "images") as advance:
-                for start in range(0, len(positions), IMAGES_PER_CHUNK):
-                    part = positions[start : start + IMAGES_PER_CHUNK]
+                size = split.fetch(positions[:1]).nbytes if len(positions) else 1
+                count = min(MAX_CHUNK_IMAGES, max(1, MAX_CHUNK_BYTES // size))
+                for start in range(0, len(positions), count):
+                    part = positions[start : start + count]
                     yield area_resize(split.fetch(part), self.image_size)
                     advance(len(part))
 

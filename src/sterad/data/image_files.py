@@ -1,24 +1,30 @@
 """Find image files and decode them with Pillow in threads, to one size and channel count."""
 
+import hashlib
 import os
 import re
+import stat
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from sterad.data.arrays import Array, ByteArray, IntArray, area_resize
 from sterad.errors import SteradError
+from sterad.files import reading
 from sterad.optional_imports import require_extra
 
 SUFFIXES = frozenset(
     {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
     | {".ppm", ".pgm", ".pbm", ".pnm"}
 )
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+"""Formats that Pillow may decode, whatever the name of a file; others can start programs."""
 MAX_PIXELS = 1 << 26
 """Pixels of one image; a larger image is rejected before decoding (decompression bomb)."""
 MAX_FILES_LISTED = 50
@@ -87,12 +93,19 @@ def decoding_error(pillow: ModuleType, paths: Sequence[str], channels: int) -> S
     )
 
 
+def open_image(pillow: ModuleType, path: str) -> Any:
+    """Open an image without decoding it; raise an error if it is too large to decode."""
+    if not stat.S_ISREG(os.stat(path).st_mode):  # opening a FIFO would wait for a writer
+        raise SteradError("it is not a regular file")
+    image = pillow.open(path, formats=FORMATS)
+    if image.width * image.height > MAX_PIXELS:
+        image.close()
+        raise SteradError(f"it has {image.width}x{image.height} pixels, more than {MAX_PIXELS:,}")
+    return image
+
+
 def _read_pixels(pillow: ModuleType, path: str, channels: int) -> ByteArray:
-    with pillow.open(path) as image:
-        if image.width * image.height > MAX_PIXELS:
-            raise SteradError(
-                f"it has {image.width}x{image.height} pixels, more than {MAX_PIXELS:,}"
-            )
+    with open_image(pillow, path) as image:
         if image.mode in DEEP_MODES:
             raise SteradError(f"it has more than 8 bits per channel, mode {image.mode}")
         if image.mode == "P" and "transparency" in image.info:
@@ -106,9 +119,11 @@ def list_class_images(
 ) -> tuple[list[str], IntArray]:
     """Return the images of all folders, and for each image the index of its folder.
 
-    With a remedy, which an error message gives, every folder must have an image.
+    With a remedy, which an error message gives, every folder must have an image. A folder that
+    links lead to more than once is listed once.
     """
-    images = [list_images(folder) for folder in folders]
+    visited: set[tuple[int, int]] = set()
+    images = [list_images(folder, visited) for folder in folders]
     for folder, found in zip(folders, images, strict=True):
         if not found and remedy:
             raise SteradError(f"there is no image in {str(folder)!r}: {remedy}")
@@ -116,17 +131,57 @@ def list_class_images(
     return [path for found in images for path in found], index
 
 
-def list_images(folder: Path) -> list[str]:
+def list_images(folder: Path, visited: set[tuple[int, int]]) -> list[str]:
     """Return the image files in a folder and its sub-folders in natural order.
 
-    For example, a_2.png precedes a_10.png.
+    For example, a_2.png precedes a_10.png. `visited` has the device and inode of the folders that
+    are already listed: links can form loops.
     """
     found: list[str] = []
-    for home, folders, names in os.walk(folder, followlinks=True):
-        folders.sort(key=natural_key)
-        images = [n for n in names if os.path.splitext(n)[1].lower() in SUFFIXES and n[0] != "."]
-        found += [os.path.join(home, name) for name in sorted(images, key=natural_key)]
+    pending = [str(folder)] if folder.is_dir() else []
+    while pending:
+        home = pending.pop()
+        with reading(home, "make the folder readable, or remove it"):
+            status = os.stat(home)
+            if (status.st_dev, status.st_ino) in visited:
+                continue
+            visited.add((status.st_dev, status.st_ino))
+            with os.scandir(home) as entries:
+                paths = [e.path for e in sorted(entries, key=lambda e: natural_key(e.name))]
+        pending += reversed([path for path in paths if os.path.isdir(path)])
+        found += [path for path in paths if not os.path.isdir(path) and _is_image(path)]
     return found
+
+
+def _is_image(path: str) -> bool:
+    """Return whether the name is that of an image; raise an error if it is no regular file."""
+    name = os.path.basename(path)
+    if name[0] == "." or os.path.splitext(name)[1].lower() not in SUFFIXES:
+        return False
+    if not os.path.isfile(path):
+        raise SteradError(
+            f"{path!r} is not a regular file but a broken link, FIFO, socket or device: replace or "
+            "remove it"
+        )
+    return True
+
+
+def find_shared_images(train: Sequence[str], test: Sequence[str]) -> list[tuple[str, str]]:
+    """Return pairs of a train and a test image whose files have the same bytes.
+
+    Only files of equal size are read. Equal pixels in different files are not found.
+    """
+    sizes = {os.path.getsize(path) for path in train}
+    candidates = [path for path in test if os.path.getsize(path) in sizes]
+    sizes = {os.path.getsize(path) for path in candidates}
+    known = {_file_digest(path): path for path in train if os.path.getsize(path) in sizes}
+    digests = ((path, _file_digest(path)) for path in candidates)
+    return [(known[digest], path) for path, digest in digests if digest in known]
+
+
+def _file_digest(path: str) -> bytes:
+    with reading(path, "make the file readable, or remove it"), open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def natural_key(name: str) -> list[tuple[int, int, str]]:

@@ -9,20 +9,19 @@ https://arxiv.org/abs/1812.01718.
 import gzip
 import math
 import struct
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
+from sterad.data.archive import max_unpacked_bytes
 from sterad.data.arrays import ByteArray
 from sterad.data.dataset_config import DATASETS
 from sterad.data.file_dataset import Contents, FileDataset, Layout, Split
-from sterad.data.sources import SOURCES, invalid_file
+from sterad.data.sources import OFFICIAL_REMEDY, SOURCES, invalid_file
+from sterad.files import reading
 
-MAX_BYTES = 1 << 32
-"""Largest unpacked size of an idx file; a damaged header can declare any size."""
 UINT8_CODE = 0x08
 """Type code of unsigned bytes in an idx header."""
 FILES = tuple(
@@ -86,19 +85,16 @@ def read_idx(path: Path) -> ByteArray:
     The header has four bytes (two zeros, the type code and the number of axes), followed by the
     length of each axis as a big-endian uint32.
     """
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
-            zeros, dtype, axes = struct.unpack(">HBB", file.read(4))
-            if zeros or dtype != UINT8_CODE or not 1 <= axes <= 4:
-                raise invalid_file(path, "is not an idx file of bytes")
-            shape = struct.unpack(f">{axes}I", file.read(4 * axes))
-            size = math.prod(shape)
-            if size > MAX_BYTES:
-                problem = f"declares the shape {shape}, more than {MAX_BYTES:,} bytes"
-                raise invalid_file(path, problem)
-            content = file.read(size + 1)
-    except (OSError, EOFError, zlib.error, struct.error) as error:
-        raise invalid_file(path, f"is truncated or cannot be read ({error})") from error
+    is_packed = path.suffix == ".gz"
+    with reading(path, OFFICIAL_REMEDY), gzip.open(path) if is_packed else open(path, "rb") as file:
+        zeros, dtype, axes = struct.unpack(">HBB", file.read(4))
+        if zeros or dtype != UINT8_CODE or not 1 <= axes <= 4:
+            raise invalid_file(path, "is not an idx file of bytes")
+        shape = struct.unpack(f">{axes}I", file.read(4 * axes))
+        limit = max_unpacked_bytes(path) if is_packed else path.stat().st_size
+        if (size := math.prod(shape)) > limit:
+            raise invalid_file(path, f"declares the shape {shape}, more than {limit:,} bytes")
+        content = file.read(size + 1)
     if len(content) != size:
         found = "more" if len(content) > size else len(content)
         raise invalid_file(path, f"must have {size} values for its shape {shape} and has {found}")

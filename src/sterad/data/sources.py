@@ -17,7 +17,7 @@ class Remote:
 
     url: str
     size: int
-    """Size in bytes; it must match if there is a checksum, else it is approximate."""
+    """Size in bytes; without a checksum, within SIZE_TOLERANCE of the real size."""
     path: str
     """Path below the root to which it is downloaded."""
     md5: str | None = None

@@ -15,6 +15,7 @@ from sterad.data.dataset_config import DATASETS
 from sterad.data.file_dataset import Contents, FileDataset, Layout, Split
 from sterad.data.image_files import ImageFiles, list_class_images
 from sterad.data.sources import OFFICIAL_REMEDY, SOURCES, invalid_file
+from sterad.files import reading
 
 IMAGE_SIZE = 64
 LAYOUT = Layout("tiny-imagenet-200", (("wnids.txt",), ("train",), ("val/val_annotations.txt",)))
@@ -50,6 +51,7 @@ class TinyImageNet(FileDataset):
                 *folders,
                 home / "val" / "val_annotations.txt",
                 home / "val" / "images",
+                *map(Path, paths + val_paths),
             ),
         )
 
@@ -63,9 +65,14 @@ class TinyImageNet(FileDataset):
         return official.classes, official.train
 
 
+def _read_text(path: Path) -> str:
+    with reading(path, OFFICIAL_REMEDY):
+        return path.read_text("utf-8")
+
+
 def present_classes(home: Path) -> list[str]:
     """Return the classes of wnids.txt that have a train folder, in the order of the file."""
-    wnids = (home / "wnids.txt").read_text().split()
+    wnids = _read_text(home / "wnids.txt").split()
     return [wnid for wnid in wnids if (home / "train" / wnid).is_dir()]
 
 
@@ -73,7 +80,7 @@ def _list_val_images(home: Path, wnids: list[str]) -> tuple[list[str], IntArray]
     label_of = {wnid: label for label, wnid in enumerate(wnids)}
     paths, labels = [], []
     annotations = home / "val" / "val_annotations.txt"
-    for number, line in enumerate(annotations.read_text().splitlines(), start=1):
+    for number, line in enumerate(_read_text(annotations).splitlines(), start=1):
         words = line.split("\t")
         if len(words) < 2:
             problem = f"has the line {number}, {line!r}, which must be a file name and a class"
@@ -90,7 +97,7 @@ def _read_names(home: Path, wnids: list[str]) -> tuple[str, ...]:
     """Return the first name of each class in words.txt, or its id if there is none."""
     words: dict[str, str] = {}
     if (home / "words.txt").is_file():
-        for line in (home / "words.txt").read_text().splitlines():
+        for line in _read_text(home / "words.txt").splitlines():
             wnid, _, meaning = line.partition("\t")
             words[wnid] = meaning.split(",")[0].strip()
     return tuple(words.get(wnid) or wnid for wnid in wnids)

@@ -1,8 +1,6 @@
 """`folder` and `npz`: image files of the user, one folder per class, or arrays in one .npz file."""
 
 import itertools
-import zipfile
-import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -10,12 +8,21 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sterad.data.arrays import Array, IntArray
+from sterad.data.archive import read_npz
+from sterad.data.arrays import IntArray
 from sterad.data.dataset import Dataset, occurrence_index
 from sterad.data.dataset_config import DATASETS, Defaults
 from sterad.data.file_dataset import Contents, FileDataset, Split
-from sterad.data.image_files import ImageFiles, decoding_error, list_class_images
+from sterad.data.image_files import (
+    MAX_FILES_LISTED,
+    ImageFiles,
+    decoding_error,
+    find_shared_images,
+    list_class_images,
+    open_image,
+)
 from sterad.errors import SteradError
+from sterad.files import reading
 from sterad.optional_imports import require_extra
 from sterad.seeds import numpy_generator
 from sterad.validation import Range, Seed
@@ -28,6 +35,7 @@ ARRAY_NAMES = {
     "test_labels": "y_test",
 }
 """Names of the arrays, each with an alternative name that is common in .npz files."""
+NPZ_REMEDY = "save arrays of numbers with np.savez"
 
 
 @dataclass(frozen=True)
@@ -100,6 +108,7 @@ class Folder(UserFiles):
             test_paths, test_labels = _list_test_images(homes[0], homes[1], classes)
             is_test = np.arange(len(paths) + len(test_paths)) >= len(paths)
             paths, labels = paths + test_paths, np.concatenate([labels, test_labels])
+        _require_separate(paths, is_test)
         files = ImageFiles(paths, self._find_side(paths), self.image_size, self.channels)
 
         def split(positions: IntArray) -> Split:
@@ -132,7 +141,7 @@ class Folder(UserFiles):
             return self.image_size
         path, pillow = paths[0], require_extra("PIL.Image", "images")
         try:
-            with pillow.open(path) as image:
+            with open_image(pillow, path) as image:
                 width, height = image.size
         except Exception as error:  # a decoder can raise any exception on a damaged file
             raise decoding_error(pillow, paths, self.channels) from error
@@ -144,12 +153,25 @@ class Folder(UserFiles):
         return int(width)
 
 
-def _list_classes(home: Path) -> list[str]:
-    names = sorted(n.name for n in home.iterdir() if n.is_dir() and not n.name.startswith("."))
-    if len(names) < 2:
+def _require_separate(paths: list[str], is_test: npt.NDArray[np.bool_]) -> None:
+    """Raise an error if an image is in both splits: its test result would mean nothing."""
+    splits = [[paths[i] for i in np.flatnonzero(chosen)] for chosen in (~is_test, is_test)]
+    if pairs := find_shared_images(*splits):
+        listed = "; ".join(f"{train!r} and {test!r}" for train, test in pairs[:MAX_FILES_LISTED])
         raise SteradError(
-            f"{str(home)!r} has {len(names)} class{'es' * (len(names) != 1)} "
-            f"({', '.join(names) or 'no sub-folder'}): give two or more sub-folders, one per class"
+            f"{len(pairs)} test images are also training images: {listed}. Remove one of each pair"
+        )
+
+
+def _list_classes(home: Path) -> list[str]:
+    with reading(home, "make the folder readable"):
+        folders = [n.name for n in home.iterdir() if n.is_dir() and not n.name.startswith(".")]
+    names = sorted(folders)
+    if len(names) < 2:
+        listed = ", ".join(map(repr, names)) or "no sub-folder"
+        raise SteradError(
+            f"{str(home)!r} has {len(names)} class{'es' * (len(names) != 1)} ({listed}): give two "
+            "or more sub-folders, one per class"
         )
     return names
 
@@ -192,7 +214,7 @@ class Npz(UserFiles):
         path = self.user_path()
         if not path.is_file():
             raise SteradError(f"{str(path)!r} is not a file: give the path of a .npz file")
-        stored = _read_npz(path)
+        stored = read_npz(path, {*ARRAY_NAMES, *ARRAY_NAMES.values(), "class_names"}, NPZ_REMEDY)
         found: dict[str, Any] = {
             key: stored.get(key, stored.get(other)) for key, other in ARRAY_NAMES.items()
         }
@@ -203,28 +225,19 @@ class Npz(UserFiles):
                     f"save the arrays with np.savez as {', '.join(ARRAY_NAMES)}"
                 )
         names = stored.get("class_names")
-        try:
-            data = Dataset.from_arrays(
-                **found, class_names=None if names is None else names.tolist()
+        if names is not None and (names.ndim != 1 or names.dtype.kind not in "USiu"):
+            raise SteradError(
+                f"{str(path)!r} has class_names as {names.dtype} of shape {names.shape}: save one "
+                "text per class"
             )
-        except SteradError as error:
-            raise SteradError(f"{str(path)!r}: {error}") from error
+        try:
+            texts = None if names is None else names.astype(str).tolist()
+            data = Dataset.from_arrays(**found, class_names=texts)
+        except Exception as error:  # names may have invalid bytes, arrays may exceed the memory
+            raise SteradError(f"{str(path)!r}: {str(error) or type(error).__name__}") from error
         return Contents(
             train=Split(data.train_labels, lambda at: data.train_images[at]),
             test=Split(data.test_labels, lambda at: data.test_images[at]),
             class_names=data.class_names,
             sources=(path,),
         )
-
-
-def _read_npz(path: Path) -> dict[str, Array]:
-    try:
-        with open(path, "rb") as file:
-            if zipfile.is_zipfile(file):  # np.load treats any other file as a pickle
-                file.seek(0)
-                return dict(np.load(file, allow_pickle=False))
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, MemoryError) as error:
-        raise SteradError(
-            f"{str(path)!r} cannot be read ({error}): save arrays of numbers with np.savez"
-        ) from error
-    raise SteradError(f"{str(path)!r} is not a complete .npz file: save all arrays with np.savez")

@@ -84,6 +84,9 @@ def load_checkpoint(path: Path, owner: str, remedy: str | None = None) -> dict[s
             ) from error
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ValueError("it is not a checkpoint of sterad")
+        for tensor in tensors_of(content):  # before values are compared, which could be tensors
+            if tensor.untyped_storage().nbytes() < tensor.numel() * tensor.element_size():
+                raise ValueError("a tensor claims more elements than the file holds")
         if content["schema"] != SCHEMA:
             raise SteradError(
                 f"{str(path)!r} has schema {content['schema']} and this sterad reads {SCHEMA}: "
@@ -94,9 +97,6 @@ def load_checkpoint(path: Path, owner: str, remedy: str | None = None) -> dict[s
                 f"{str(path)!r} belongs to {content['owner']!r} and not to {owner!r}: {remedy}"
             )
         state: dict[str, Any] = content["state"]
-        for tensor in tensors_of(state):
-            if tensor.untyped_storage().nbytes() < tensor.numel() * tensor.element_size():
-                raise ValueError("a tensor claims more elements than the file holds")
     return state
 
 

@@ -5,7 +5,6 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from sterad.classifiers import CLASSIFIERS
@@ -218,26 +217,6 @@ class RunConfig:
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         parts = (self.method.name, self.dataset.name, self.stream.name, f"s{self.settings.seed}")
         return "-".join((*parts, digest))
-
-
-def earlier_versions(config: RunConfig, out: Path) -> list[str]:
-    """Return a sentence if runs under `out` differ only in their data or code, else nothing."""
-    values, kinds, runs = config.to_dict(), set[str](), []
-    values.pop("digests", None)
-    for folder in sorted(out.glob(f"{config.id.rpartition('-')[0]}-*")):
-        try:
-            other = json.loads((folder / "config.json").read_text())["config"]
-            digests = other.pop("digests", {})
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            continue  # reading that run reports what is wrong with it
-        changed = changed_digests(dict(config.digests), digests)
-        if changed and other == values:
-            kinds.update(changed)
-            runs.append(folder.name)
-    if not runs:
-        return []
-    which = runs[0] if len(runs) == 1 else f"{len(runs)} earlier runs, for example {runs[0]},"
-    return [f"{which} had different {' and '.join(sorted(kinds))}: this is a new run, {config.id}"]
 
 
 def changed_digests(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:

@@ -17,10 +17,12 @@ from sterad.data import held_out
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.evaluation import metrics
-from sterad.experiments.checkpoint import CheckpointSchedule, load_checkpoint, save_checkpoint
+from sterad.experiments.checkpoint import CheckpointSchedule, save_checkpoint
 from sterad.experiments.config import RunConfig
 from sterad.experiments.live import LiveSession
+from sterad.experiments.resume import begin_or_resume
 from sterad.experiments.session import Session
+from sterad.files import reading
 from sterad.loggers import JsonLines, Logger
 from sterad.methods import build_learner
 from sterad.results.record import Moment, RunRecord, SpherePicture
@@ -46,12 +48,15 @@ def run(
     checkpoint_every: int | None = None,
     loggers: Sequence[Logger] = (),
     feed: Iterable[tuple[Any, Any]] | None = None,
+    accept_changes: bool = False,
 ) -> RunRecord:
     """Return the record of `config`: read it if finished, else start or resume the run.
 
     checkpoint_every: steps between checkpoints, beside those at the ends of tasks (default: so
         that they take less than 1 % of the time).
     feed: pairs of (images, labels) without a known end, for a config of `live_config`.
+    accept_changes: whether to continue an interrupted run although its data or code, a library or
+        the processor has changed; the record says so.
 
     Whatever kills the process, the next call continues from the last checkpoint, and the metrics
     are those of an uninterrupted run to the last bit.
@@ -68,17 +73,17 @@ def run(
     started = folder.read_config()
     if execution is not None:
         execution.check_cores()
-    if started is not None:
-        execution = build(Execution, started["execution"])  # a resumed run keeps its execution
+    if started is not None:  # a resumed run keeps its execution
+        with reading(folder.config, f"delete {str(folder.path)!r} to start again"):
+            execution = build(Execution, started["execution"])
     execution = execution or Execution.from_options()
     session = prepare(config, execution, feed)  # before anything is written
     execution = session.learner.problem.execution
     with execution.applied(), folder.locked():
         if (finished := folder.read_record()) is not None:
             return finished
-        folder.write_config(config.to_dict(), dataclasses.asdict(execution))
-        if folder.checkpoint.exists():
-            session.load_state_dict(load_checkpoint(folder.checkpoint, config.id))
+        start = begin_or_resume(session, folder, config, accept_changes)
+        folder.write_config(config.to_dict(), dataclasses.asdict(execution), **vars(start))
         folder.trim_events(session.step)
         with contextlib.ExitStack() as stack:
             opened = [
@@ -86,7 +91,7 @@ def run(
             ]
             session.started = time.perf_counter()  # opening loggers does not count
             _train(session, folder, config.id, schedule, opened)
-            record = _record(config, session, execution)
+            record = _record(config, session, execution, start.changes)
             names = ("final_average_accuracy", "anytime_accuracy")
             _emit(opened, session, "end", **{name: getattr(record, name) for name in names})
         folder.write_record(record)
@@ -141,11 +146,16 @@ def _train(
             _emit(loggers, session, "progress", loss=_finite(loss, session.step))
         _report(loggers, session, session.evaluate_if_planned())
         if schedule.is_due(session.step, session.boundary_steps):
-            _emit(loggers, session, "checkpoint")
             with schedule.measure():
-                save_checkpoint(folder.checkpoint, run_id, session.state_dict())
+                _save(loggers, session, folder, run_id)
     _report(loggers, session, session.finish())
-    save_checkpoint(folder.checkpoint, run_id, session.state_dict())
+    _save(loggers, session, folder, run_id)
+
+
+def _save(loggers: Sequence[Logger], session: Session, folder: RunDirectory, run_id: str) -> None:
+    """Write a checkpoint and keep the one before; the event marks what it contains."""
+    _emit(loggers, session, "checkpoint")
+    save_checkpoint(folder.checkpoint, run_id, session.state_dict(), folder.previous_checkpoint)
 
 
 def _report(loggers: Sequence[Logger], session: Session, moment: Moment | None) -> None:
@@ -167,7 +177,9 @@ def _emit(loggers: Sequence[Logger], session: Session, event: str, **values: Any
         logger.emit(common | {"seconds": round(session.elapsed, 3)} | values)
 
 
-def _record(config: RunConfig, session: Session, execution: Execution) -> RunRecord:
+def _record(
+    config: RunConfig, session: Session, execution: Execution, changes: tuple[str, ...]
+) -> RunRecord:
     moments = session.moments
     announced = bool(session.boundary_steps)
     matrix = tuple(moment.cells for moment in moments if moment.boundary or not announced)
@@ -196,6 +208,7 @@ def _record(config: RunConfig, session: Session, execution: Execution) -> RunRec
         confusion=session.confusion,
         losses=tuple(session.loss_recorder.losses),
         data_digest=session.data_digest,
+        changes=changes,
         sphere=SpherePicture(session.axes, frames) if session.axes and frames else None,
     )
 

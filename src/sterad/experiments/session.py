@@ -13,6 +13,7 @@ from sterad.evaluation.evaluate import choose_sphere_classes, evaluate, sphere_p
 from sterad.evaluation.metrics import evaluation_steps
 from sterad.methods import Learner
 from sterad.results.record import Moment, SphereFrame, StreamFacts
+from sterad.saved_state import check_count, check_like
 from sterad.streams import Batch, Stream
 
 PROPORTION_BINS = 100
@@ -158,6 +159,12 @@ class Session:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the state that `state_dict` returned."""
+        for name in ("step", "tested", "correct", "consolidation_images", "peak_memory_bytes"):
+            check_count(state[name], name)
+        if self.total_steps is not None and state["step"] > self.total_steps:
+            raise ValueError(f"step {state['step']} is after the end of the stream")
+        for name in ("seconds", "training_seconds"):
+            check_like(state[name], 0.0, name)
         self.learner.load_state_dict(state["learner"])
         self.step, self.tested, self.correct = state["step"], state["tested"], state["correct"]
         self.moments = [Moment(**moment) for moment in state["moments"]]

@@ -16,11 +16,24 @@ _SUBJECT = re.compile(r"(the axis )?'([^']+)'|^([\w.-]+) (?:= |is |-?\d|[\"'\[])
 def read_toml(file: str | Path, kind: str) -> dict[str, Any]:
     """Return the values of a file; `kind`, such as "the study", is used in error messages."""
     try:
-        return tomllib.loads(Path(file).read_text())
+        return parse_toml(Path(file).read_text())
     except OSError as error:
         raise SteradError(f"cannot read {kind} {str(file)!r}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except Exception as error:  # tomllib raises more than TOMLDecodeError
         raise SteradError(f"{kind} {str(file)!r} is not TOML: {error}") from error
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse TOML; raise ValueError for integers of more than 64 bits, as TOML requires."""
+    values = tomllib.loads(text)
+    pending: list[Any] = [values]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict | list):
+            pending += value.values() if isinstance(value, dict) else value
+        elif isinstance(value, int) and value.bit_length() > 64:
+            raise ValueError(f"it has an integer of {value.bit_length()} bits, more than 64")
+    return values
 
 
 def rename_keys(table: Mapping[str, Any], rename: Callable[[str], str]) -> dict[str, Any]:

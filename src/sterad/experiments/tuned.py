@@ -8,7 +8,6 @@ lr = 0.01
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,8 +17,8 @@ from typing import Any
 from filelock import FileLock
 
 from sterad.errors import SteradError
-from sterad.experiments.toml_file import read_toml, resolve_fields
-from sterad.files import write_atomically
+from sterad.experiments.toml_file import parse_toml, read_toml, resolve_fields
+from sterad.files import reading, write_atomically
 from sterad.methods import METHODS
 from sterad.registry import canonical_name
 from sterad.validation import build, check_value
@@ -71,7 +70,9 @@ def read_tuned(name: str, parents: tuple[str, ...] = ()) -> dict[str, Tuned]:
     file = _find_file(name)
     tables = read_toml(file, "the file of tuned values")
     like = tables.pop("like", None)
-    tuned = {} if like is None else read_tuned(check_value("like", like, str), (*parents, name))
+    with reading(file, "correct it"):
+        parent = check_value("like", like, str | None)
+    tuned = {} if parent is None else read_tuned(parent, (*parents, name))
     for method, table in tables.items():
         if not isinstance(table, dict):
             raise SteradError(f"{method} = {table!r} in {str(file)!r} is not the table of a method")
@@ -120,12 +121,14 @@ def write_tuned(file: Path, method: str, tuned: Tuned) -> str | None:
             f"cannot write the tuned values {str(file)!r}: {error.strerror}. The search itself is "
             "kept: choose another file with --save-tuned, and run the same command again"
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except SteradError:
+        raise
+    except Exception as error:  # tomllib raises more than TOMLDecodeError
         raise SteradError(
             f"the tuned values {str(file)!r} are not TOML ({error}) and are left unchanged: fix "
             "the file, or choose another with --save-tuned, and run the same command again"
         ) from error
-    for name, replaced in tomllib.loads(before).items():
+    for name, replaced in parse_toml(before).items():
         if _is_name_of(name, method):
             return str(replaced.get("source"))
     return None
@@ -172,7 +175,7 @@ def _is_name_of(name: str, method: str) -> bool:
 
 
 def _other_tables(text: str, method: str) -> dict[str, Any]:
-    tables = tomllib.loads(text)
+    tables = parse_toml(text)
     return {name: table for name, table in tables.items() if not _is_name_of(name, method)}
 
 

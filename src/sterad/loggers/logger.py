@@ -84,7 +84,5 @@ class JsonLines(Logger):
         )
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):  # `emit` has already reported a full disk
+        with contextlib.suppress(OSError), self.file:  # `emit` has already reported a full disk
             os.fsync(self.file.fileno())  # the record is written next
-        with contextlib.suppress(OSError):
-            self.file.close()

@@ -1,5 +1,7 @@
 """One self-contained HTML page from records: tables, figures, configuration and cost."""
 
+import base64
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -107,8 +109,11 @@ def render(content: Content) -> str:
         "seed": seed_of,
         "details": _run_details,
     }
-    folder = files("sterad.report")
-    template = environment.from_string(folder.joinpath("page.html").read_text("utf-8"))
+    texts = {
+        name: files("sterad.report").joinpath(name).read_text("utf-8")
+        for name in ("page.html", "page.css", "page.js", "theme.js")
+    }
+    template = environment.from_string(texts["page.html"])
     runs = [
         (row.text, column.text, record)
         for row, column, records in content.layout.groups()
@@ -116,8 +121,10 @@ def render(content: Content) -> str:
     ]
     html = template.render(
         vars(content),
-        style=folder.joinpath("page.css").read_text("utf-8"),
-        script=folder.joinpath("page.js").read_text("utf-8"),
+        style=texts["page.css"],
+        script=texts["page.js"],
+        theme=texts["theme.js"],
+        policy=_security_policy(texts["theme.js"], texts["page.js"]),
         subject=_describe_runs(content.layout, len(runs)),
         significance=SIGNIFICANCE,
         rule=f"{RULE}.",
@@ -127,6 +134,16 @@ def render(content: Content) -> str:
         max_detailed_runs=MAX_DETAILED_RUNS,
     )
     return replace_invalid(html)
+
+
+def _security_policy(*scripts: str) -> str:
+    """Return a content security policy: nothing is loaded, and only these scripts are run."""
+    hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()) for text in scripts)
+    allowed = " ".join(f"'sha256-{digest.decode()}'" for digest in hashes)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; base-uri 'none'; "
+        "form-action 'none'"
+    )
 
 
 def _draw_figures(section: Section) -> list[dict[str, Any]]:

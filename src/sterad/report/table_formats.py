@@ -1,6 +1,7 @@
 """Tables as Markdown, terminal output, LaTeX (booktabs) and CSV."""
 
 import csv
+import html
 import io
 import re
 import unicodedata
@@ -64,18 +65,24 @@ CsvRow = Mapping[str, Any]
 
 def to_markdown(table: MetricTable) -> str:
     """Return a table in Markdown, one row per method."""
-    heads = ["method", *(_escape_markdown(column.text) for column in table.columns)]
+    heads = ["method", *(escape_markdown(column.text) for column in table.columns)]
     heads += ["rank"] if table.ranks else []
     lines = table.format_rows(
-        _escape_markdown, lambda cell, mark: _MARKDOWN_MARKS[mark].format(format_summary(cell))
+        escape_markdown, lambda cell, mark: _MARKDOWN_MARKS[mark].format(format_summary(cell))
     )
     rows = ["| " + " | ".join(line) + " |" for line in (heads, *lines)]
     rows.insert(1, "|:--|" + "--:|" * (len(heads) - 1))
     return "\n".join(rows) + "\n"
 
 
-def _escape_markdown(text: str) -> str:
-    return re.sub(r"([\\|<*`])", r"\\\1", " ".join(text.split()))
+def escape_markdown(text: str) -> str:
+    r"""Escape a text for a cell or a line of Markdown, which may contain HTML.
+
+    >>> escape_markdown("a|b <i>")
+    'a\\|b &lt;i&gt;'
+    """
+    line = html.escape(" ".join(text.split()), quote=False)
+    return re.sub(r"([\\|*`\[\]])", r"\\\1", line)
 
 
 def terminal_table(records: Iterable[RunRecord]) -> "Table":
@@ -231,9 +238,18 @@ def to_csv(rows: Sequence[CsvRow]) -> str:
     """Return rows as CSV; a row may lack columns of other rows."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
-    writer.writeheader()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(map(_escape_formula, names))
     for row in rows:
-        lists = {name: " ".join(map(str, v)) for name, v in row.items() if isinstance(v, tuple)}
-        writer.writerow({**row, **lists})
+        writer.writerow(_escape_formula(row.get(name, "")) for name in names)
     return text.getvalue()
+
+
+def _escape_formula(value: Any) -> Any:
+    """Put an apostrophe before a text that spreadsheets would run as a formula."""
+    if isinstance(value, tuple):
+        value = " ".join(map(str, value))
+    if not isinstance(value, str) or re.fullmatch(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", value):
+        return value
+    value = "\n".join(value.split("\r"))  # csv does not quote \r, which begins a new row
+    return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\n")) else value

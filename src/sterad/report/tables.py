@@ -48,6 +48,8 @@ class MetricTable:
     fewer than two columns or two such methods."""
     precisions: tuple[str, ...]
     """Precisions of the runs."""
+    changed: int
+    """Number of runs that were continued although something that they depend on had changed."""
 
     def mark(self, row: int, column: int) -> str:
         """Return "best", "second" or an empty string."""
@@ -97,6 +99,11 @@ class MetricTable:
         if len(self.precisions) > 1:
             names = " and ".join(self.precisions)
             notes.append(f"Runs have different precisions, {names}: --precision sets one for all.")
+        if self.changed:
+            notes.append(
+                f"{self.changed} of the runs continued after accepted changes of data, code or "
+                "machine: see `changes` in their records."
+            )
         return tuple(notes)
 
     @property
@@ -147,8 +154,15 @@ def build_table(layout: Layout, metric: str = MAIN_METRIC) -> MetricTable:
     )
     records = [record for cell in layout.cells.values() for record in cell]
     precisions = {str(record.execution.get("precision", "float32")) for record in records}
-    ranks = _mean_ranks(rows, higher_is_better)
-    return MetricTable(metric, layout.columns, rows, rankings, ranks, tuple(sorted(precisions)))
+    return MetricTable(
+        metric=metric,
+        columns=layout.columns,
+        rows=rows,
+        rankings=rankings,
+        ranks=_mean_ranks(rows, higher_is_better),
+        precisions=tuple(sorted(precisions)),
+        changed=sum(bool(record.changes) for record in records),
+    )
 
 
 def _summarize(records: Iterable[RunRecord], metric: str) -> Summary | None:

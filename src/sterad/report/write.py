@@ -11,7 +11,14 @@ from sterad.files import write_atomically
 from sterad.report.page import Content, compose, render
 from sterad.report.section import ReportFigure, Section
 from sterad.report.style import replace_invalid, use_theme
-from sterad.report.table_formats import cells_csv, latex_document, runs_csv, to_csv, to_markdown
+from sterad.report.table_formats import (
+    cells_csv,
+    escape_markdown,
+    latex_document,
+    runs_csv,
+    to_csv,
+    to_markdown,
+)
 from sterad.report.tables import MetricTable
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import describe_left_out, read_records
@@ -75,12 +82,12 @@ def _remarks(content: Content) -> list[str]:
 
 def markdown_report(content: Content) -> str:
     """Return the tables of the page in Markdown."""
-    parts = ["# Results\n", *(f"{remark}\n" for remark in _remarks(content))]
+    parts = ["# Results\n", *(f"{escape_markdown(remark)}\n" for remark in _remarks(content))]
     for table in content.tables:
         parts += [f"## {table.title}\n", f"{table.remark}.\n", to_markdown(table)]
-        parts += [f"{note}\n" for note in table.footnotes]
+        parts += [f"{escape_markdown(note)}\n" for note in table.footnotes]
     if content.left_out:
-        lines = [f"- {line}" for line in content.left_out]
+        lines = [f"- {escape_markdown(line)}" for line in content.left_out]
         parts += [f"## Left out: {len(content.left_out)}\n", *lines, ""]
     return "\n".join(parts)
 

@@ -2,13 +2,15 @@
 
 import dataclasses
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from sterad.errors import SteradError
+from sterad.files import content_hash, parse_json
 
 SCHEMA = 1
 """Increases when a field is removed or changes its meaning. New fields have defaults and do not
@@ -22,7 +24,12 @@ METRICS = (
     "anytime_accuracy",
     "test_then_train_accuracy",
 )
-_REQUIRED_METRICS = ("final_average_accuracy", "anytime_accuracy")
+_JSON_TYPES: dict[Any, set[type]] = {
+    **{kind: {kind} for kind in (int, bool, str, type(None))},
+    float: {int, float},
+    float | None: {int, float, type(None)},
+}
+"""Types of values that each declared type accepts."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +132,9 @@ class RunRecord:
     sphere: SpherePicture | None = None
     data_digest: str = ""
     """Hash of the images and labels; empty for a live feed."""
+    changes: tuple[str, ...] = ()
+    """What the run depends on and has changed between an interruption and its continuation, which
+    the user accepted: the result may differ from that of an uninterrupted run."""
     schema: int = SCHEMA
 
     @property
@@ -139,8 +149,9 @@ class RunRecord:
 
     def to_json(self) -> str:
         """Return the text of `record.json`, one row of numbers per line; floats are exact."""
+        values = dataclasses.asdict(self)
         try:
-            text = json.dumps(dataclasses.asdict(self), indent=1, allow_nan=False)
+            text = json.dumps(values | {"sha256": content_hash(values)}, indent=1, allow_nan=False)
         except ValueError as error:
             raise SteradError(
                 f"a result of {self.id} is not finite ({error}): the method has diverged; try a "
@@ -152,16 +163,18 @@ class RunRecord:
     def from_json(cls, text: str | bytes, source: str = "the record") -> "RunRecord":
         """Read and check the text of `record.json`; `source` names it in error messages."""
         try:
-            raw = json.loads(text)
+            raw = parse_json(text)
             _check_version(raw, source)
+            if raw.pop("sha256") != content_hash(raw):
+                raise ValueError("its content does not match its SHA-256")
             record = _from_dict(raw)
             problem = _find_problem(record)
         except SteradError:
             raise
         except KeyError as error:
             problem = f"the field {error} is missing"
-        except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
-            problem = repr(error)
+        except Exception as error:  # JSON of any content can raise any exception
+            problem = f"{type(error).__name__}: {str(error)[:200]}"
         if problem:
             raise SteradError(f"{source} is damaged ({problem}): delete it and run again")
         return record
@@ -173,7 +186,8 @@ def _check_version(raw: dict[str, Any], source: str) -> None:
             f"{source} has schema {raw['schema']!r} and this sterad reads {SCHEMA}: "
             "use the version that wrote it; the record is not changed"
         )
-    if unknown := sorted(raw.keys() - {field.name for field in dataclasses.fields(RunRecord)}):
+    known = {"sha256", *(field.name for field in dataclasses.fields(RunRecord))}
+    if unknown := sorted(raw.keys() - known):
         raise SteradError(
             f"{source} has unknown fields ({', '.join(unknown)}), so a newer sterad wrote it: "
             "use that version; the record is not changed"
@@ -205,6 +219,8 @@ def _to_tuples(value: Any) -> Any:
 
 def _find_problem(record: RunRecord) -> str | None:
     """Return the first inconsistency in a record that would break a table or figure."""
+    if wrong := _find_wrong_field(record):
+        return f"{wrong} is {repr(getattr(record, wrong))[:60]}, which has a wrong type"
     classes, columns = len(record.stream.class_names), len(record.evaluations)
     labels = {c for task in record.stream.tasks for c in task}
     if record.sphere is not None:
@@ -220,22 +236,34 @@ def _find_problem(record: RunRecord) -> str | None:
         return f"it has labels outside its {classes} classes"
     if record.confusion and {len(record.confusion), *map(len, record.confusion)} != {classes}:
         return f"its confusion matrix does not have {classes} rows and columns, one per class"
-    return _find_bad_number(record, [cell for row in rows for cell in row])
-
-
-def _find_bad_number(record: RunRecord, cells: list[float | None]) -> str | None:
-    for name in METRICS:
-        value = getattr(record, name)
-        if not _is_finite_or_none(value) or (value is None and name in _REQUIRED_METRICS):
-            return f"{name} is {value!r}"
-    required = [record.seconds, record.images_per_second, record.peak_memory_bytes]
-    required += [moment.accuracy for moment in record.moments]
-    # A sum is finite only if all terms are, and is faster to check than thousands of values.
-    required += [sum(map(sum, record.losses)), sum(map(sum, record.confusion))]
-    if None in required or not all(map(_is_finite_or_none, (*required, *cells))):
-        return "a cost or an accuracy is not a finite number"
     return None
 
 
-def _is_finite_or_none(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and math.isfinite(value))
+def _find_wrong_field(value: Any) -> str | None:
+    """Return the first field of a dataclass that does not have the declared type."""
+    cls: Any = type(value)
+    hints = _type_hints(cls)
+    return next((name for name in hints if not _has_type(getattr(value, name), hints[name])), None)
+
+
+@cache
+def _type_hints(cls: Any) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _has_type(value: Any, hint: Any) -> bool:
+    inner = get_args(hint)
+    if hint in _JSON_TYPES:
+        return type(value) in _JSON_TYPES[hint]
+    if get_origin(hint) is tuple:
+        has_length = inner[-1] is ... or (type(value) is tuple and len(value) == len(inner))
+        if type(value) is not tuple or not has_length:
+            return False
+        if inner[0] in _JSON_TYPES and inner[-1] in (..., inner[0]):
+            return {*map(type, value)} <= _JSON_TYPES[inner[0]]  # rows of numbers
+        return all(map(_has_type, value, inner[:1] * len(value) if inner[-1] is ... else inner))
+    if get_origin(hint) is UnionType:
+        return any(_has_type(value, one) for one in inner)
+    if dataclasses.is_dataclass(hint):
+        return type(value) is hint and _find_wrong_field(value) is None
+    return isinstance(value, dict)

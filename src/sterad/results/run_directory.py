@@ -1,4 +1,4 @@
-"""One directory per run: config.json, events.jsonl, checkpoint.pt and, written last, record.json.
+"""One directory per run: config.json, events.jsonl, checkpoints and, written last, record.json.
 
 A damaged record is reported and left out.
 """
@@ -13,8 +13,18 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from sterad.errors import SteradError
-from sterad.files import create_folder, remove_leftovers, write_atomically
+from sterad.files import (
+    content_hash,
+    create_folder,
+    parse_json,
+    reading,
+    remove_leftovers,
+    write_atomically,
+)
 from sterad.results.record import RunRecord
+
+CONFIG_TYPES = {"config": dict, "execution": dict, "conditions": dict, "changes": list}
+"""Keys of config.json and the types of their values."""
 
 
 class RunDirectory:
@@ -26,7 +36,13 @@ class RunDirectory:
         self.config = self.path / "config.json"
         self.events = self.path / "events.jsonl"
         self.checkpoint = self.path / "checkpoint.pt"
+        self.previous_checkpoint = self.path / "checkpoint.previous.pt"
         self.record = self.path / "record.json"
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether there is a checkpoint to continue from."""
+        return self.checkpoint.exists() or self.previous_checkpoint.exists()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -63,36 +79,56 @@ class RunDirectory:
         return _read_record(self.record, str(self.record)) if self.record.exists() else None
 
     def write_record(self, record: RunRecord) -> None:
-        """Write the record, which completes the run."""
+        """Write the record, which completes the run; one checkpoint is enough then."""
         write_atomically(self.record, record.to_json())
+        self.previous_checkpoint.unlink(missing_ok=True)
 
     def read_config(self) -> dict[str, Any] | None:
-        """Return `config` and `execution` from config.json, or None if there is none."""
+        """Return what `write_config` wrote, or None if there is no config.json."""
         if not self.config.exists():
             return None
-        try:
-            content: dict[str, Any] = json.loads(self.config.read_text())
-            return {"config": content["config"], "execution": content["execution"]}
-        except (ValueError, TypeError, KeyError) as error:
-            raise SteradError(
-                f"{str(self.config)!r} is damaged ({error!r}): delete the directory to start again"
-            ) from error
+        with reading(self.config, f"delete {str(self.path)!r} to start again"):
+            content = parse_json(self.config.read_bytes())
+            if content.pop("sha256") != content_hash(content):
+                raise ValueError("its content does not match its SHA-256")
+            for name, kind in CONFIG_TYPES.items():
+                if not isinstance(content[name], kind):
+                    raise ValueError(f"{name} is not a {kind.__name__}")
+            return {name: content[name] for name in CONFIG_TYPES}
 
-    def write_config(self, config: Mapping[str, Any], execution: Mapping[str, Any]) -> None:
-        """Write config.json: the values of the run and how it is executed."""
-        text = json.dumps({"config": config, "execution": execution}, indent=1) + "\n"
+    def write_config(
+        self,
+        config: Mapping[str, Any],
+        execution: Mapping[str, Any],
+        conditions: Mapping[str, str],
+        changes: Sequence[str],
+    ) -> None:
+        """Write config.json: the run's values and execution, and what else its bits depend on.
+
+        changes: conditions that differed when the run was continued.
+        """
+        values = (config, execution, conditions, list(changes))
+        content = dict(zip(CONFIG_TYPES, values, strict=True))
+        text = json.dumps(content | {"sha256": content_hash(content)}, indent=1) + "\n"
         write_atomically(self.config, text)
 
     def trim_events(self, step: int) -> None:
-        """Delete events after the step of the checkpoint that the run continues from.
-
-        A run that starts again at step 0 writes its first event again, and each its last one.
-        """
-        if self.events.exists():
-            # A power cut may leave any bytes at the end of the file.
-            lines = self.events.read_text(errors="replace").splitlines() if step else []
-            text = "".join(line + "\n" for line in lines if _is_event_until(line, step))
-            write_atomically(self.events, text)
+        """Delete events after the checkpoint at `step` that the run continues from; 0: all."""
+        if not self.events.exists():
+            return
+        with reading(self.events, "delete it to continue the run without earlier events"):
+            lines = self.events.read_bytes().splitlines()
+        found = [(event, line) for line in lines if (event := parse_event(line))]
+        kinds = [(event.get("event"), event["step"]) for event, _ in found]
+        if ("checkpoint", step) in kinds:
+            found = found[: len(kinds) - kinds[::-1].index(("checkpoint", step))]
+        # After a power cut the event of the checkpoint may be missing.
+        kept = [
+            line + b"\n"
+            for event, line in found
+            if event["step"] <= step and event.get("event") != "end"
+        ]
+        write_atomically(self.events, b"".join(kept) if step else b"")
 
 
 def _write_pid(descriptor: int) -> None:
@@ -100,12 +136,14 @@ def _write_pid(descriptor: int) -> None:
     os.write(descriptor, str(os.getpid()).encode())
 
 
-def _is_event_until(line: str, step: int) -> bool:
+def parse_event(line: bytes) -> dict[str, Any] | None:
+    """Return the event in a line of events.jsonl; None for one that is incomplete or damaged."""
     try:
-        event = json.loads(line)
-        return int(event["step"]) <= step and event.get("event") != "end"
-    except (ValueError, KeyError, TypeError):
-        return False  # incomplete after a kill
+        event = json.loads(line.decode())
+    except (ValueError, RecursionError):
+        return None
+    is_event = isinstance(event, dict) and type(event.get("step")) is int
+    return event if is_event and isinstance(event.get("event", ""), str) else None
 
 
 def read_records(out: Path) -> tuple[list[RunRecord], list[str]]:

@@ -5,10 +5,7 @@ An order file lets others train on exactly the same images in the same order.
 
 import dataclasses
 import json
-import zipfile
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,13 +13,17 @@ from typing import Any
 import numpy as np
 
 from sterad.data import Dataset
+from sterad.data.archive import read_npz
 from sterad.errors import SteradError
-from sterad.files import write_atomically
+from sterad.files import reading, write_atomically
 from sterad.streams.arrangement import STREAMS
 from sterad.streams.domain_transforms import TRANSFORMS, DomainTransform, from_dict
 from sterad.streams.stream import Evaluation, Shift, Stream, digest_of
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+ARRAYS = ("order", "ends", "scored")
+TEXTS = ("format", "dataset", "dataset_labels", "name", "batch_size", "plan")
+REMEDY = "save the order again with `sterad stream`"
 
 
 @STREAMS.register("replay-file")
@@ -33,31 +34,32 @@ class ReplayFile:
     file: Path = field(default=Path("order.npz"), metadata={"place": True})
     """Order file of a stream over the dataset of this run."""
     hash: str | None = None
-    """Required hash of the stream, or its first digits (default: any)."""
+    """Required hash of the file, or its first digits (default: any)."""
 
     def with_hash(self) -> "ReplayFile":
         """Return the description with the hash of the file, which identifies the stream."""
-        if self.hash:
-            return self
-        with _reading(self.file):
-            return dataclasses.replace(self, hash=str(_read_columns(self.file)["hash"]))
+        return self if self.hash else dataclasses.replace(self, hash=read_hash(self.file))
 
     def open(self, dataset: Dataset, seed: int) -> Stream:
         """Return the saved stream; the seed has no effect."""
-        stream = read_order(self.file, dataset)
-        if self.hash is not None and not stream.digest.startswith(self.hash):
+        if self.hash is not None and not (found := read_hash(self.file)).startswith(self.hash):
             raise SteradError(
-                f"the order file {str(self.file)!r} has the hash {stream.digest[:12]} and not "
+                f"the order file {str(self.file)!r} has the hash {found[:12]} and not "
                 f"{self.hash}: give the file of that stream, or give no hash"
             )
-        return stream
+        return read_order(self.file, dataset)
+
+
+def read_hash(path: str | Path) -> str:
+    """Return the hash of all that an order file contains."""
+    return str(_read_columns(Path(path))["hash"])
 
 
 def save_order(stream: Stream, path: str | Path) -> Path:
     """Write the order, its hash and everything that `read_order` needs; return the path.
 
     The images are not copied. `numpy.load` opens the file; `order` holds positions in the train
-    split, `hash` the digest of the stream.
+    split, `hash` a hash of everything else in the file.
     """
     evaluations = stream.evaluations()
     plan = {
@@ -79,7 +81,6 @@ def save_order(stream: Stream, path: str | Path) -> Path:
     }
     columns: dict[str, Any] = {
         "format": FORMAT_VERSION,
-        "hash": stream.digest,
         "dataset": stream.dataset.name,
         "dataset_labels": _labels_digest(stream.dataset),
         "name": stream.name,
@@ -89,6 +90,7 @@ def save_order(stream: Stream, path: str | Path) -> Path:
         "scored": np.concatenate([one.indices for one in evaluations]),
         "plan": json.dumps(plan),
     }
+    columns["hash"] = _columns_digest(columns)
     file = Path(path)
     write_atomically(file, lambda opened: np.savez_compressed(opened, **columns))
     return file
@@ -96,18 +98,15 @@ def save_order(stream: Stream, path: str | Path) -> Path:
 
 def read_order(path: str | Path, dataset: Dataset) -> Stream:
     """Return the saved stream over `dataset`, which must have the same labels as when saved."""
-    with _reading(path):
-        columns = _read_columns(path)
-        if str(columns["dataset_labels"]) != _labels_digest(dataset):
-            raise SteradError(
-                f"the order file {str(path)!r} is for the dataset {str(columns['dataset'])!r} and "
-                f"{dataset.name!r} has other labels: load the dataset with the options of the "
-                "saved one"
-            )
-        stream, saved = _make_stream(columns, dataset), str(columns["hash"])
-    if stream.digest != saved:
-        raise _damaged(path, f"its hash is {saved[:12]}, its content {stream.digest[:12]}")
-    return stream
+    columns = _read_columns(Path(path))
+    if str(columns["dataset_labels"]) != _labels_digest(dataset):
+        raise SteradError(
+            f"the order file {str(path)!r} is for the dataset {str(columns['dataset'])!r} and "
+            f"{dataset.name!r} has other labels: load the dataset with the options of the "
+            "saved one"
+        )
+    with reading(path, REMEDY):
+        return _make_stream(columns, dataset)
 
 
 def _labels_digest(dataset: Dataset) -> str:
@@ -124,44 +123,36 @@ def _transform_dict(transform: DomainTransform) -> dict[str, Any]:
     return transform.to_dict()
 
 
-@contextmanager
-def _reading(path: str | Path) -> Iterator[None]:
-    """Convert the exceptions of a missing or damaged file into a SteradError."""
-    try:
-        yield
-    except SteradError:
-        raise
-    except FileNotFoundError as error:
-        raise SteradError(
-            f"there is no order file {str(path)!r}: give the file of an exported stream"
-        ) from error
-    except (
-        *(OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError),
-        *(LookupError, TypeError, ValueError, AttributeError),
-    ) as error:
-        raise _damaged(path, repr(error)) from error
+def _columns_digest(columns: Mapping[str, Any]) -> str:
+    """Return the hash of all columns, which includes tasks and evaluations."""
+    return digest_of(*(columns[name] for name in ARRAYS), *(str(columns[name]) for name in TEXTS))
 
 
-def _read_columns(path: str | Path) -> dict[str, Any]:
-    # numpy.load(path) leaves a file open if it cannot read it, so the file is opened here.
-    with open(path, "rb") as file:
-        if not zipfile.is_zipfile(file):  # numpy would report a pickle
-            raise _damaged(path, "it is not a complete .npz file")
-        file.seek(0)
-        with np.load(file, allow_pickle=False) as stored:
-            columns: dict[str, Any] = {name: stored[name] for name in stored.files}
-    if int(columns["format"]) != FORMAT_VERSION:
-        raise SteradError(
-            f"the order file {str(path)!r} has format {columns['format']} and this version "
-            f"reads {FORMAT_VERSION}: use the version that wrote it"
-        )
+def _read_columns(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise SteradError(f"there is no order file {str(path)!r}: give the file of a saved stream")
+    columns: dict[str, Any] = read_npz(path, (*ARRAYS, *TEXTS, "hash"), REMEDY)
+    with reading(path, REMEDY):
+        if str(columns["format"]) != str(FORMAT_VERSION):
+            raise SteradError(
+                f"the order file {str(path)!r} has format {columns['format']} and this version "
+                f"reads {FORMAT_VERSION}: {REMEDY}"
+            )
+        if (saved := str(columns["hash"])) != (found := _columns_digest(columns)):
+            raise ValueError(f"its hash is {saved[:12]}, its content {found[:12]}")
     return columns
 
 
 def _make_stream(columns: dict[str, Any], dataset: Dataset) -> Stream:
     plan = json.loads(str(columns["plan"]))
     counts = [one["images"] for one in plan["evaluations"]]
-    indices = np.split(columns["scored"].astype(np.int64), np.cumsum(counts)[:-1])
+    scored = columns["scored"].astype(np.int64)
+    groups = [*plan["tasks"], *(one["classes"] for one in plan["evaluations"])]
+    classes = [label for group in groups for label in group]
+    for values, limit in ((scored, len(dataset.test_labels)), (classes, dataset.classes)):
+        if not np.isin(values, np.arange(limit)).all():
+            raise ValueError("it evaluates classes or test images that the dataset does not have")
+    indices = np.split(scored, np.cumsum(counts)[:-1])
     return Stream(
         dataset=dataset,
         name=str(columns["name"]),
@@ -182,7 +173,3 @@ def _make_stream(columns: dict[str, Any], dataset: Dataset) -> Stream:
         ),
         settings=str(plan["settings"]),
     )
-
-
-def _damaged(path: str | Path, reason: str) -> SteradError:
-    return SteradError(f"the order file {str(path)!r} is damaged ({reason}): export it again")

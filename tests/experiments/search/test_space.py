@@ -120,6 +120,7 @@ def test_a_space_with_ranges_is_infinite(tmp_path: Path) -> None:
         ("[scr]\nlr = [1]", "no search space for 'er', only for scr: give --space"),
         ("[eer]\nlr = [1]", "unknown method 'eer': did you mean 'er'"),
         ("[er", "is not TOML"),
+        ("lr = [1]", r"space.toml' cannot be used, unknown method 'lr'"),
     ],
 )
 def test_an_invalid_space_is_an_error(tmp_path: Path, text: str, error: str) -> None:

@@ -119,6 +119,43 @@ def test_a_file_that_is_not_a_journal_is_left_unchanged(tmp_path: Path) -> None:
     assert (tmp_path / "j").read_text() == "[er]\nlr = 1\n"
 
 
+@pytest.mark.parametrize("content", [b"last line without an end", b"\x80\x02}q\x00.", b"\xff"])
+def test_a_foreign_file_keeps_its_last_line(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "j").write_bytes(content)
+    with pytest.raises(SteradError, match="is not the journal of a search, or is damaged"):
+        open_journal(tmp_path / "j")
+    assert (tmp_path / "j").read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"op_code":0', '"op_code":99'),
+        ('"op_code":0', '"op":0'),
+        ('"directions":[2]', '"directions":[1]'),
+        ('"directions":[2]', '"directions":[2,2]'),
+        ('"finals":[0.5]', '"finals":["high"]'),
+        ('"finals":[0.5]', '"other":[0.5]'),
+        ('"values":[0.5]', '"values":["high"]'),
+        ('"values":[0.5]', '"values":[Infinity]'),
+        ('"trial_id":0', '"trial_id":' + "9" * 5000),
+        ('"trial_id":0', '"trial_id":' + "[" * 100_000),
+    ],
+)
+def test_a_damaged_journal_is_named(
+    create_plan: CreatePlan, tmp_path: Path, old: str, new: str
+) -> None:
+    plan, file = create_plan(), tmp_path / "search.journal"
+    study = Search.open(plan, str(file)).study
+    trial = study.ask(plan.space.distributions())
+    trial.set_user_attr("finals", [0.5])
+    study.tell(trial, 0.5)
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new, 1))
+    with pytest.raises(SteradError, match=r"search.journal' is not the journal .*: choose another"):
+        Search.open(plan, str(file))
+
+
 def test_a_journal_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SteradError, match=r"not available .*\((Not a directory|File exists)\)"):

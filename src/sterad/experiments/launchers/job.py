@@ -40,6 +40,8 @@ class Job:
     plugins: tuple[Path, ...] = ()
     loggers: tuple[str, ...] = ()
     """Names of additional loggers that receive the events."""
+    accept_changes: bool = False
+    """Whether an interrupted run continues although something that it depends on changed."""
 
     @property
     def id(self) -> str:
@@ -71,6 +73,7 @@ class Job:
             values["checkpoint_every"],
             plugins,
             tuple(values["loggers"]),
+            values["accept_changes"],
         )
 
     def create_loggers(self) -> list[Logger]:
@@ -81,7 +84,14 @@ class Job:
     def run(self, loggers: Sequence[Logger] = ()) -> RunRecord:
         """Start or resume the run, or read its record if it is finished."""
         loggers = [*self.create_loggers(), *loggers]
-        return run(self.config, self.out, self.execution, self.checkpoint_every, loggers)
+        return run(
+            self.config,
+            self.out,
+            self.execution,
+            self.checkpoint_every,
+            loggers,
+            accept_changes=self.accept_changes,
+        )
 
     def with_resources(self, cpus: float, gpus: float) -> Self:
         """Return the job for a worker that has `cpus` and `gpus` reserved for it."""

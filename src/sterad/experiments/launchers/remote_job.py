@@ -15,6 +15,7 @@ from sterad.errors import SteradError
 from sterad.experiments.launchers.job import Job, Outcome, read_outcome, run_job
 from sterad.files import write_atomically
 from sterad.optional_imports import require_extra
+from sterad.results.run_directory import parse_event
 
 RAY_TIMEOUT_S = 8.0
 """Seconds to wait for a reply of the cluster."""
@@ -97,8 +98,9 @@ def store_result(job: Job, error: str | None, files: Mapping[str, bytes]) -> Out
         if error is None and files:
             for logger in job.create_loggers():
                 with logger:
-                    for line in files["events.jsonl"].splitlines():
-                        logger.emit(json.loads(line))
+                    for event in map(parse_event, files["events.jsonl"].splitlines()):
+                        if event is not None:
+                            logger.emit(event)
     except SteradError as failure:
         return Outcome(job, error=str(failure))
     return read_outcome(job, error)

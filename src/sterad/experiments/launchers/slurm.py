@@ -1,7 +1,6 @@
 """Slurm: runs as array jobs through submitit; preempted runs continue from their checkpoints."""
 
 import contextlib
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from sterad.experiments.launchers.job import (
     run_job,
 )
 from sterad.optional_imports import require_extra
+from sterad.results.run_directory import parse_event
 from sterad.threads import cores
 from sterad.validation import Count, Positive, Range, check_fields
 
@@ -169,9 +169,9 @@ class _ArrayJob:
         end = content.rfind(b"\n") + 1
         lines = content[self.events_read : end].splitlines()
         self.events_inode, self.events_read = inode, max(self.events_read, end)
-        for line in lines:
-            with contextlib.suppress(ValueError):
-                yield json.loads(line)
+        for event in filter(None, map(parse_event, lines)):
+            if {"event", "steps", "seconds"} <= event.keys():
+                yield event
 
     def find_outcome(self) -> Outcome | None:
         """Return the outcome of a job, or None if it left neither a record nor an error."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sterad.errors import SteradError
 from sterad.experiments.config import ComponentConfig, RunConfig
 from sterad.experiments.toml_file import read_toml, rename_keys, resolve_fields
+from sterad.files import reading
 from sterad.methods import METHODS
 from sterad.validation import build, check_value, field_types, unknown_field
 
@@ -179,7 +180,9 @@ class Space:
 def read_space(method: ComponentConfig, file: Path | None = None) -> Space:
     """Return the space of a method from a file with one table per method, or from the paper."""
     source = file or PAPER_SPACE
-    tables = rename_keys(read_toml(source, "the space"), METHODS.resolve)
+    tables = read_toml(source, "the space")
+    with reading(source, "correct it"):
+        tables = rename_keys(tables, METHODS.resolve)
     if method.name not in tables:
         owner = f"the space {str(file)!r}" if file else "the paper"
         raise SteradError(

@@ -20,6 +20,7 @@ from sterad.experiments.search.sampler import (
     UntriedPointSampler,
 )
 from sterad.experiments.search.storage import (
+    check_trials,
     hide_password,
     open_storage,
     requeue_abandoned_trials,
@@ -66,6 +67,7 @@ class Search:
                 pruner=pruner,
                 load_if_exists=True,
             )
+            check_trials(study, plan.space)
             requeue_abandoned_trials(study)
             # Trials that failed before this call are tried again, those that fail in it are not.
             failed = study.get_trials(deepcopy=False, states=(TrialState.FAIL,))

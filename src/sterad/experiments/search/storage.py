@@ -1,6 +1,7 @@
 """Storage of a search: a journal file, or a database that several machines share."""
 
 import contextlib
+import math
 import os
 import socket
 import time
@@ -13,11 +14,13 @@ from optuna import Study
 from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalStorage
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, ProgrammingError, SQLAlchemyError
 
 from sterad.errors import SteradError
+from sterad.experiments.search.plan import Space
 
 STORAGE_TIMEOUT_S = 8.0
 """Seconds to wait for a lock or a connection."""
@@ -50,14 +53,11 @@ def open_storage(storage: str) -> BaseStorage:
 
 def _open_journal(file: Path) -> JournalStorage:
     file.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        lock = JournalLock(file)
-        return JournalStorage(JournalFileBackend(str(file), lock))  # type: ignore[arg-type]
-    except ValueError as error:
-        raise SteradError(
-            f"the storage {str(file)!r} is not the journal of a search, or is damaged: choose "
-            "another file with --storage; finished runs are read, not repeated"
-        ) from error
+    # Opening a journal removes an incomplete last line, so another file is refused before.
+    if file.exists() and file.read_bytes()[:1] not in (b"", b"{"):
+        raise ValueError("its first line is not an operation")
+    lock = JournalLock(file)
+    return JournalStorage(JournalFileBackend(str(file), lock))  # type: ignore[arg-type]
 
 
 def _open_database(url: str, options: dict[str, Any], attempts: int = 3) -> RDBStorage:
@@ -85,6 +85,28 @@ def storage_errors(storage: str) -> Iterator[None]:
             "finished runs are kept; run the same command again once it is available, or choose "
             "another with --storage"
         ) from error
+    except SteradError:
+        raise
+    except Exception as error:  # Optuna replays a journal without any checks
+        raise SteradError(
+            f"the storage {hide_password(storage)!r} is not the journal of a search, or is damaged "
+            f"({type(error).__name__}: {str(error)[:200]}): choose another with --storage; "
+            "finished runs are read, not repeated"
+        ) from error
+
+
+def check_trials(study: Study, space: Space) -> None:
+    """Raise an error if the trials lack what a search reads from them."""
+    if study.direction is not StudyDirection.MAXIMIZE:
+        raise ValueError("it does not maximize the accuracy")
+    for trial in study.get_trials(deepcopy=False):
+        is_complete = trial.state is TrialState.COMPLETE
+        if trial.params or is_complete:
+            space.build_method(trial.params)
+        if is_complete:
+            numbers = (trial.value, *trial.user_attrs["finals"])
+            if not all(isinstance(n, int | float) and math.isfinite(n) for n in numbers):
+                raise ValueError(f"the accuracies of trial {trial.number} are not numbers")
 
 
 def hide_password(storage: str) -> str:

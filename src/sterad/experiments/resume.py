@@ -1,0 +1,120 @@
+"""Continue an interrupted run: from its newest readable checkpoint, under unchanged conditions.
+
+A result depends on more than the values in the id: other data, code, versions or instructions of
+the processor change its bits. They are stored when a run starts and compared when it continues.
+"""
+
+import importlib.metadata
+import platform
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from sterad.errors import SteradError
+from sterad.experiments.checkpoint import load_checkpoint
+from sterad.experiments.config import RunConfig, changed_digests
+from sterad.experiments.session import Session
+from sterad.files import reading
+from sterad.results.run_directory import RunDirectory
+from sterad.torch_private import has_bfloat16_units
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a run starts: at the beginning, or from a checkpoint after accepted changes."""
+
+    conditions: Mapping[str, str]
+    changes: tuple[str, ...] = ()
+    """What has changed between interruptions and continuations of the run so far."""
+
+
+def begin_or_resume(
+    session: Session, folder: RunDirectory, config: RunConfig, accept_changes: bool
+) -> Start:
+    """Restore the session from the run's checkpoint, if it has one; refuse changed conditions.
+
+    An interrupted run that differs in nothing but the user's own data or code counts as this run.
+    """
+    device = session.learner.problem.execution.device
+    conditions = {"data": session.data_digest, **current_conditions(device)}
+    origin, changed = folder, list[str]()
+    if not folder.has_checkpoint:
+        for other, kinds in earlier_versions(config, folder.path.parent):
+            if other.has_checkpoint and not other.record.exists():
+                origin, changed = other, [f"the {kind} changed" for kind in kinds]
+    if not origin.has_checkpoint:
+        return Start(conditions)
+    before = origin.read_config() or {}
+    changed += _changes(before.get("conditions", {}), conditions)
+    if changed and not accept_changes:
+        raise SteradError(
+            f"the run {origin.path.name} cannot be continued as it began: {'; '.join(changed)}. "
+            f"Restore what changed, delete {str(origin.path)!r} to start again, or continue with "
+            "--accept-changes (in Python accept_changes=True), which marks the record"
+        )
+    _restore(session, origin)
+    return Start(conditions, (*before.get("changes", ()), *changed))
+
+
+def _restore(session: Session, folder: RunDirectory) -> None:
+    """Load the newest checkpoint; if it is damaged, load the one before and print a warning."""
+    files = [file for file in (folder.checkpoint, folder.previous_checkpoint) if file.exists()]
+    for number, file in enumerate(files):
+        remedy = f"delete {str(folder.path)!r} to start from the beginning"
+        try:
+            state = load_checkpoint(file, folder.path.name, remedy)
+        except SteradError as error:
+            if number == len(files) - 1:
+                raise
+            print(f"sterad: {error}; continuing from {files[-1].name}", file=sys.stderr)
+            continue
+        with reading(file, remedy):
+            session.load_state_dict(state)
+        return
+
+
+def current_conditions(device: str) -> dict[str, str]:
+    """Return versions and processor features on which the bits of a result depend."""
+    if torch.device(device).type == "cuda":
+        processor = torch.cuda.get_device_name(device)
+    else:
+        units = " with bfloat16" if has_bfloat16_units() else ""
+        processor = f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}{units}"
+    versions = {name: importlib.metadata.version(name) for name in ("sterad", "torch", "numpy")}
+    return versions | {"processor": processor}
+
+
+def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    return [
+        "the data changed" if name == "data" else f"{name} was {before[name]} and is {now[name]}"
+        for name in changed_digests(before, now)
+        if name in before and name in now
+    ]
+
+
+def earlier_versions(config: RunConfig, out: Path) -> Iterator[tuple[RunDirectory, list[str]]]:
+    """Yield runs under `out` that differ only in their data or code, and what differs."""
+    values = config.to_dict()
+    values.pop("digests", None)
+    for path in sorted(out.glob(f"{config.id.rpartition('-')[0]}-*")):
+        run = RunDirectory(out, path.name)
+        try:
+            other = (run.read_config() or {}).get("config", {})
+            changed = changed_digests(dict(config.digests), dict(other.pop("digests", {})))
+        except (SteradError, ValueError, TypeError):
+            continue  # reading that run reports what is wrong with it
+        if changed and other == values:
+            yield run, changed
+
+
+def describe_earlier_versions(config: RunConfig, out: Path) -> list[str]:
+    """Return a sentence if finished runs differ only in their data or code, else nothing."""
+    found = [(run, kinds) for run, kinds in earlier_versions(config, out) if run.record.exists()]
+    if not found:
+        return []
+    first, kinds = found[0][0].path.name, sorted({kind for _, one in found for kind in one})
+    which = first if len(found) == 1 else f"{len(found)} earlier runs, for example {first},"
+    return [f"{which} had different {' and '.join(kinds)}: this is a new run, {config.id}"]
