@@ -54,7 +54,7 @@ STUDY = f'[fixed]{VALUES}method = "er"\n[axes]\nseed = [0]\n'
 TRAIN = ["train", "er", "--config", "values.toml", "--checkpoint-every", "2"]
 LOCAL = ["study", "study.toml", "--launcher", "local"]
 RAY = ["study", "study.toml", "--launcher", "ray", "--workers", "1"]
-TIMEOUT_S = 300
+TIMEOUT_S = 1800
 
 
 class Command:
