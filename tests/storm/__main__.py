@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def plan(kills: int, seed: int, launchers: Sequence[str]) -> list[Task]:
         (method, stream)
         for method in METHODS
         for stream in STREAMS
-        if stream != "live" or METHODS[method].trains == "on-stream"
+        if stream != "live" or can_follow_a_feed(method)
     ]
     rng.shuffle(pairs)
     number = 0
@@ -63,6 +64,11 @@ def plan(kills: int, seed: int, launchers: Sequence[str]) -> list[Task]:
         new -= count if is_new else 0
         left, number = left - count, number + 1
     return tasks
+
+
+def can_follow_a_feed(method: str) -> bool:
+    """Return whether a method predicts before each batch and needs no number of classes."""
+    return METHODS[method].trains == "on-stream" and method != "pfc"
 
 
 def training_task(training: Training, kills: int, seed: int) -> Task:
@@ -99,7 +105,10 @@ def read_tally(text: str) -> Tally:
 def run_share(tasks: Sequence[Task], folder: Path) -> int:
     """Run tasks one after the other; append the tally of each to a file."""
     for number, task in enumerate(tasks):
-        tally = task(folder / str(number))
+        try:
+            tally = task(folder / str(number))
+        except Exception:  # the other parts still run
+            tally = Tally(problems=[traceback.format_exc()])
         with open(folder / "tallies.jsonl", "a") as file:
             file.write(json.dumps(tally.to_dict()) + "\n")
     return 0
