@@ -36,6 +36,8 @@ LAUNCHER_SHARE = 0.012
 NEW_PROCESS_SHARE = 0.04
 KILLS_PER_TRAINING = 6
 PROGRESS_INTERVAL_S = 30.0
+NOT_LIVE = ("pfc",)
+"""Methods that need the number of classes in advance."""
 Task = Callable[[Path], Tally]
 
 
@@ -50,7 +52,7 @@ def plan(kills: int, seed: int, launchers: Sequence[str]) -> list[Task]:
         (method, stream)
         for method in METHODS
         for stream in STREAMS
-        if stream != "live" or METHODS[method].trains == "on-stream"
+        if stream != "live" or (METHODS[method].trains == "on-stream" and method not in NOT_LIVE)
     ]
     rng.shuffle(pairs)
     number = 0
