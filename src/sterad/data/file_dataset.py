@@ -76,11 +76,12 @@ class Contents:
 
     def __post_init__(self) -> None:
         are_few = len(self.sources) <= MAX_FILES_NAMED  # else they are images in folders
-        files = "".join(f" {source.name!r}" for source in self.sources if are_few)
+        files = "".join(f" {source.name!r}" for source in self.sources) if are_few else ""
         for name in self.class_names:
             if any("\ud800" <= character <= "\udfff" for character in name):
                 raise SteradError(
-                    f"the class name {name!r} is not valid Unicode{are_few * ' in'}{files}: rename it"
+                    f"the class name {name!r} is not valid Unicode: rename it"
+                    + (f" in{files}" if files else "")
                 )
         for what, split in (("train", self.train), ("test", self.test)):
             outside = (split.labels < 0) | (split.labels >= len(self.class_names))
