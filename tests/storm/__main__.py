@@ -37,6 +37,8 @@ LAUNCHER_SHARE = 0.012
 NEW_PROCESS_SHARE = 0.04
 KILLS_PER_TRAINING = 6
 PROGRESS_INTERVAL_S = 30.0
+NOT_LIVE = ("pfc",)
+"""Methods that need the number of classes in advance."""
 Task = Callable[[Path], Tally]
 
 
@@ -51,7 +53,7 @@ def plan(kills: int, seed: int, launchers: Sequence[str]) -> list[Task]:
         (method, stream)
         for method in METHODS
         for stream in STREAMS
-        if stream != "live" or can_follow_a_feed(method)
+        if stream != "live" or (METHODS[method].trains == "on-stream" and method not in NOT_LIVE)
     ]
     rng.shuffle(pairs)
     number = 0
@@ -64,11 +66,6 @@ def plan(kills: int, seed: int, launchers: Sequence[str]) -> list[Task]:
         new -= count if is_new else 0
         left, number = left - count, number + 1
     return tasks
-
-
-def can_follow_a_feed(method: str) -> bool:
-    """Return whether a method predicts before each batch and needs no number of classes."""
-    return METHODS[method].trains == "on-stream" and method != "pfc"
 
 
 def training_task(training: Training, kills: int, seed: int) -> Task:

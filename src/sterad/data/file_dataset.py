@@ -75,17 +75,21 @@ class Contents:
     domain_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        are_few = len(self.sources) <= MAX_FILES_NAMED  # else they are images in folders
+        files = "".join(f" {source.name!r}" for source in self.sources) if are_few else ""
         for name in self.class_names:
             if any("\ud800" <= character <= "\udfff" for character in name):
-                raise SteradError(f"the class name {name!r} is not valid Unicode: rename the class")
+                raise SteradError(
+                    f"the class name {name!r} is not valid Unicode: rename it"
+                    + (f" in{files}" if files else "")
+                )
         for what, split in (("train", self.train), ("test", self.test)):
             outside = (split.labels < 0) | (split.labels >= len(self.class_names))
             if outside.any():
                 index = int(outside.argmax())
-                files = ", ".join(source.name for source in self.sources[:MAX_FILES_NAMED])
                 raise SteradError(
                     f"the {what} label {split.labels[index]} at index {index} is outside 0 to "
-                    f"{len(self.class_names) - 1}: the files {files} are damaged or from another "
+                    f"{len(self.class_names) - 1}: the files{files} are damaged or from another "
                     "dataset; download them again"
                 )
 

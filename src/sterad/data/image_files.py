@@ -1,6 +1,7 @@
 """Find image files and decode them with Pillow in threads, to one size and channel count."""
 
 import hashlib
+import io
 import os
 import re
 import stat
@@ -27,6 +28,8 @@ FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 """Formats that Pillow may decode, whatever the name of a file; others can start programs."""
 MAX_PIXELS = 1 << 26
 """Pixels of one image; a larger image is rejected before decoding (decompression bomb)."""
+MAX_FILE_BYTES = 1 << 28
+"""Bytes of one image file, as many as MAX_PIXELS have at most."""
 MAX_FILES_LISTED = 50
 """Number of damaged files listed in one message."""
 DEEP_MODES = frozenset({"I", "F", "I;16", "I;16B", "I;16L", "I;16N"})
@@ -95,9 +98,13 @@ def decoding_error(pillow: ModuleType, paths: Sequence[str], channels: int) -> S
 
 def open_image(pillow: ModuleType, path: str) -> Any:
     """Open an image without decoding it; raise an error if it is too large to decode."""
-    if not stat.S_ISREG(os.stat(path).st_mode):  # opening a FIFO would wait for a writer
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):  # opening a FIFO would wait for a writer
         raise SteradError("it is not a regular file")
-    image = pillow.open(path, formats=FORMATS)
+    if status.st_size > MAX_FILE_BYTES:
+        raise SteradError(f"it has {status.st_size:,} bytes, more than {MAX_FILE_BYTES:,}")
+    # From memory: reading a file allocates whatever length a damaged chunk claims.
+    image = pillow.open(io.BytesIO(Path(path).read_bytes()), formats=FORMATS)
     if image.width * image.height > MAX_PIXELS:
         image.close()
         raise SteradError(f"it has {image.width}x{image.height} pixels, more than {MAX_PIXELS:,}")
