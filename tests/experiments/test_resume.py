@@ -13,7 +13,7 @@ from sterad import RunConfig, RunRecord, run
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments import resume
-from sterad.files import content_hash
+from sterad.experiments.checkpoint import load_checkpoint, save_checkpoint
 from sterad.loggers import Logger
 from sterad.results.run_directory import RunDirectory
 
@@ -103,11 +103,10 @@ def test_a_finished_run_keeps_one_checkpoint(config: RunConfig, folder: RunDirec
 def test_changed_conditions_are_refused_or_marked(
     name: str, config: RunConfig, folder: RunDirectory, whole: RunRecord
 ) -> None:
-    content = json.loads(folder.config.read_text())
-    now = content["conditions"][name]
-    content["conditions"][name] = "another"
-    del content["sha256"]
-    folder.config.write_text(json.dumps(content | {"sha256": content_hash(content)}))
+    state = load_checkpoint(folder.checkpoint, config.id)
+    now = state["conditions"][name]
+    state["conditions"][name] = "another"
+    save_checkpoint(folder.checkpoint, config.id, state)
     change = "the data changed" if name == "data" else f"{name} was another and is {now}"
     with pytest.raises(SteradError, match=f"as it began: {re.escape(change)}") as caught:
         start(config, folder.path.parent)
@@ -138,6 +137,12 @@ def test_an_interrupted_run_with_other_data_is_not_started_again_silently(tmp_pa
     assert new.id != old.id
     with pytest.raises(SteradError, match=f"the run {old.id} cannot be continued.*the data chang"):
         start(new, out)
+    assert not RunDirectory(out, new.id).path.exists(), "nothing is written"
+    with (
+        RunDirectory(out, old.id).locked(),
+        pytest.raises(SteradError, match=f"{old.id}' is being written by process"),
+    ):
+        start(new, out, accept_changes=True)
     record = start(new, out, accept_changes=True)
     assert record.id == new.id
     assert "the data changed" in record.changes[0]

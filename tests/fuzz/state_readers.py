@@ -103,7 +103,7 @@ def write_run(name: str) -> Any:
         run = RunDirectory(folder, f"{config.id.rpartition('-')[0]}-other")
         with run.locked():
             values = config.to_dict() | {"digests": {"data": "x"}}
-            run.write_config(values, {"threads": 1}, {"torch": "2"}, ())
+            run.write_config(values, {"threads": 1})
             run.write_record(small_record())
             with JsonLines(run.events) as events:
                 for step in range(6):

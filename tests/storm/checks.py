@@ -126,7 +126,7 @@ def check_finished(
 
 def read_learner(directory: RunDirectory) -> Any:
     """Return the learner's state in the last checkpoint."""
-    return load_checkpoint(directory.checkpoint, directory.path.name)["learner"]
+    return load_checkpoint(directory.checkpoint, directory.path.name)["session"]["learner"]
 
 
 def differing_bits(state: Any, expected: Any) -> int:

@@ -93,7 +93,7 @@ def train_live(method: str, seed: int, out: Path, checkpoint_every: int) -> int:
     """
     config = live_config(method=method, seed=seed, encoder="mlp", **LIVE)
     checkpoint = RunDirectory(out, config.id).checkpoint
-    step = load_checkpoint(checkpoint, config.id)["step"] if checkpoint.exists() else 0
+    step = load_checkpoint(checkpoint, config.id)["session"]["step"] if checkpoint.exists() else 0
     if step == LIVE_STEPS:
         shutil.rmtree(out)
         step = 0

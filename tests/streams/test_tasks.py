@@ -71,7 +71,7 @@ def test_missing_tasks_raise() -> None:
 )
 def test_a_task_without_images_raises(train: list[int], test: list[int], part: str) -> None:
     images = np.zeros((3, 8, 8), np.uint8)
-    data = Dataset.from_arrays(images, train, images, test, class_names="abc")
+    data = Dataset.from_arrays(images, train, images, test, class_names=["a", "b", "c"])
     with pytest.raises(SteradError, match=rf"classes \(2,\) has no {part} images"):
         TaskSplit(3).split(data, 0)
 

@@ -18,7 +18,7 @@ from sterad.files import reading, write_atomically
 from sterad.saved_state import tensors_of
 
 FORMAT = "sterad checkpoint"
-SCHEMA = 2
+SCHEMA = 3
 HASH_LINE_SIZE = len("\nsha256 \n") + 64
 PLANNED_TIME_FRACTION = 0.008
 """Fraction of a run's time planned for checkpoints. It keeps them below 1 %, although later ones

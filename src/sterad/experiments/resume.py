@@ -8,8 +8,11 @@ import importlib.metadata
 import platform
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -29,51 +32,77 @@ class Start:
     conditions: Mapping[str, str]
     changes: tuple[str, ...] = ()
     """What has changed between interruptions and continuations of the run so far."""
+    checkpoint: Path | None = None
+    """The checkpoint that the run continues from."""
+    state: Mapping[str, Any] = field(default_factory=dict)
+    """The state of its session."""
+
+    def restore(self, session: Session) -> None:
+        """Bring a session to the state of the checkpoint, if there is one."""
+        if self.checkpoint is not None:
+            with reading(self.checkpoint, _remedy(self.checkpoint)):
+                session.load_state_dict(dict(self.state))
+
+    def state_dict(self, session: Session) -> dict[str, Any]:
+        """Return the content of a checkpoint: a session, and what its bits depend on."""
+        conditions, changes = dict(self.conditions), list(self.changes)
+        return {"session": session.state_dict(), "conditions": conditions, "changes": changes}
 
 
-def begin_or_resume(
+def find_start(
     session: Session, folder: RunDirectory, config: RunConfig, accept_changes: bool
 ) -> Start:
-    """Restore the session from the run's checkpoint, if it has one; refuse changed conditions.
+    """Read the run's checkpoint, if it has one; refuse changed conditions; write nothing.
 
-    An interrupted run that differs in nothing but the user's own data or code counts as this run.
+    An unfinished run that differs in nothing but the user's own data or code counts as this run;
+    of several, the one with the newest checkpoint.
     """
     device = session.learner.problem.execution.device
     conditions = {"data": session.data_digest, **current_conditions(device)}
     origin, changed = folder, list[str]()
+    lock: AbstractContextManager[None] = nullcontext()
     if not folder.has_checkpoint:
-        for other, kinds in earlier_versions(config, folder.path.parent):
-            if other.has_checkpoint and not other.record.exists():
-                origin, changed = other, [f"the {kind} changed" for kind in kinds]
-    if not origin.has_checkpoint:
-        return Start(conditions)
-    before = origin.read_config() or {}
-    changed += _changes(before.get("conditions", {}), conditions)
+        earlier = [
+            (one.last_checkpoint_time, one, kinds)
+            for one, kinds in earlier_versions(config, folder.path.parent)
+            if one.has_checkpoint and not one.record.exists()
+        ]
+        if not earlier:
+            return Start(conditions)
+        _, origin, kinds = max(earlier, key=itemgetter(0))
+        changed, lock = [f"the {kind} changed" for kind in kinds], origin.locked()
+    with lock:  # of the other run, which may still be running
+        file, saved = _load_newest(origin)
+    with reading(file, _remedy(file)):
+        changed += _changes(saved["conditions"], conditions)
+        start = Start(conditions, (*saved["changes"], *changed), file, saved["session"])
     if changed and not accept_changes:
         raise SteradError(
             f"the run {origin.path.name} cannot be continued as it began: {'; '.join(changed)}. "
             f"Restore what changed, delete {str(origin.path)!r} to start again, or continue with "
             "--accept-changes (in Python accept_changes=True), which marks the record"
         )
-    _restore(session, origin)
-    return Start(conditions, (*before.get("changes", ()), *changed))
+    return start
 
 
-def _restore(session: Session, folder: RunDirectory) -> None:
+def _load_newest(folder: RunDirectory) -> tuple[Path, dict[str, Any]]:
     """Load the newest checkpoint; if it is damaged, load the one before and print a warning."""
-    files = [file for file in (folder.checkpoint, folder.previous_checkpoint) if file.exists()]
-    for number, file in enumerate(files):
-        remedy = f"delete {str(folder.path)!r} to start from the beginning"
+    newest, previous = folder.checkpoint, folder.previous_checkpoint
+    if newest.exists():
         try:
-            state = load_checkpoint(file, folder.path.name, remedy)
+            return newest, load_checkpoint(newest, folder.path.name, _remedy(newest))
         except SteradError as error:
-            if number == len(files) - 1:
+            if not previous.exists():
                 raise
-            print(f"sterad: {error}; continuing from {files[-1].name}", file=sys.stderr)
-            continue
-        with reading(file, remedy):
-            session.load_state_dict(state)
-        return
+            found = load_checkpoint(previous, folder.path.name, _remedy(previous))
+            reason = str(error).partition(": delete ")[0]
+            print(f"sterad: {reason}; continuing from {previous.name}", file=sys.stderr)
+            return previous, found
+    return previous, load_checkpoint(previous, folder.path.name, _remedy(previous))
+
+
+def _remedy(checkpoint: Path) -> str:
+    return f"delete {str(checkpoint.parent)!r} to start from the beginning"
 
 
 def current_conditions(device: str) -> dict[str, str]:

@@ -20,7 +20,7 @@ from sterad.evaluation import metrics
 from sterad.experiments.checkpoint import CheckpointSchedule, save_checkpoint
 from sterad.experiments.config import RunConfig
 from sterad.experiments.live import LiveSession
-from sterad.experiments.resume import begin_or_resume
+from sterad.experiments.resume import Start, find_start
 from sterad.experiments.session import Session
 from sterad.files import reading
 from sterad.loggers import JsonLines, Logger
@@ -79,18 +79,19 @@ def run(
     execution = execution or Execution.from_options()
     session = prepare(config, execution, feed)  # before anything is written
     execution = session.learner.problem.execution
+    start = find_start(session, folder, config, accept_changes)
     with execution.applied(), folder.locked():
         if (finished := folder.read_record()) is not None:
             return finished
-        start = begin_or_resume(session, folder, config, accept_changes)
-        folder.write_config(config.to_dict(), dataclasses.asdict(execution), **vars(start))
+        start.restore(session)
+        folder.write_config(config.to_dict(), dataclasses.asdict(execution))
         folder.trim_events(session.step)
         with contextlib.ExitStack() as stack:
             opened = [
                 stack.enter_context(logger) for logger in (JsonLines(folder.events), *loggers)
             ]
             session.started = time.perf_counter()  # opening loggers does not count
-            _train(session, folder, config.id, schedule, opened)
+            _train(session, start, folder, schedule, opened)
             record = _record(config, session, execution, start.changes)
             names = ("final_average_accuracy", "anytime_accuracy")
             _emit(opened, session, "end", **{name: getattr(record, name) for name in names})
@@ -129,12 +130,12 @@ def prepare(
 
 def _train(
     session: Session,
+    start: Start,
     folder: RunDirectory,
-    run_id: str,
     schedule: CheckpointSchedule,
     loggers: Sequence[Logger],
 ) -> None:
-    _emit(loggers, session, "resume" if session.step else "start", run=run_id)
+    _emit(loggers, session, "resume" if session.step else "start", run=folder.path.name)
     interval = max(1, (session.total_steps or 0) // MAX_PROGRESS_EVENTS)
     reported = session.elapsed
     for batch in session.batches():
@@ -147,15 +148,16 @@ def _train(
         _report(loggers, session, session.evaluate_if_planned())
         if schedule.is_due(session.step, session.boundary_steps):
             with schedule.measure():
-                _save(loggers, session, folder, run_id)
+                _save(loggers, session, start, folder)
     _report(loggers, session, session.finish())
-    _save(loggers, session, folder, run_id)
+    _save(loggers, session, start, folder)
 
 
-def _save(loggers: Sequence[Logger], session: Session, folder: RunDirectory, run_id: str) -> None:
+def _save(loggers: Sequence[Logger], session: Session, start: Start, folder: RunDirectory) -> None:
     """Write a checkpoint and keep the one before; the event marks what it contains."""
     _emit(loggers, session, "checkpoint")
-    save_checkpoint(folder.checkpoint, run_id, session.state_dict(), folder.previous_checkpoint)
+    state, previous = start.state_dict(session), folder.previous_checkpoint
+    save_checkpoint(folder.checkpoint, folder.path.name, state, previous)
 
 
 def _report(loggers: Sequence[Logger], session: Session, moment: Moment | None) -> None:

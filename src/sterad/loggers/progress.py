@@ -64,6 +64,8 @@ class ProgressLines(Logger):
     def emit(self, event: Mapping[str, Any]) -> None:
         """Print every evaluation, and progress from time to time."""
         kind = event["event"]
+        if kind in ("start", "resume"):  # loading the data does not count
+            self.started, self.first_step = time.monotonic(), event["step"]
         if kind == "progress":
             self._print_progress(event)
         elif kind == "evaluation":

@@ -62,7 +62,8 @@ class FixedDirectionsConfig(ReplayConfig):
     """basis vectors, or batch means of each class with (moving) or without (moving-mean) unit
     length."""
     objective: Literal["posterior", "likelihood"] = "posterior"
-    """posterior contrasts the classes of the batch; likelihood only pulls to its direction."""
+    """posterior contrasts the classes of the batch; likelihood only pulls each image to the
+    direction of its class."""
     norm_all: bool = False
     """Use all seen classes in the denominator, not only those of the batch."""
     classifier: str = "nearest-mean"

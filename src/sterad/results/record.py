@@ -174,7 +174,7 @@ class RunRecord:
         except KeyError as error:
             problem = f"the field {error} is missing"
         except Exception as error:  # JSON of any content can raise any exception
-            problem = f"{type(error).__name__}: {str(error)[:200]}"
+            problem = str(error)[:200] or type(error).__name__
         if problem:
             raise SteradError(f"{source} is damaged ({problem}): delete it and run again")
         return record

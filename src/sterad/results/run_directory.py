@@ -23,9 +23,6 @@ from sterad.files import (
 )
 from sterad.results.record import RunRecord
 
-CONFIG_TYPES = {"config": dict, "execution": dict, "conditions": dict, "changes": list}
-"""Keys of config.json and the types of their values."""
-
 
 class RunDirectory:
     """The files of one run; the run is complete when `record.json` exists."""
@@ -43,6 +40,12 @@ class RunDirectory:
     def has_checkpoint(self) -> bool:
         """Whether there is a checkpoint to continue from."""
         return self.checkpoint.exists() or self.previous_checkpoint.exists()
+
+    @property
+    def last_checkpoint_time(self) -> int:
+        """When the last checkpoint was written, in nanoseconds; there must be one."""
+        file = self.checkpoint if self.checkpoint.exists() else self.previous_checkpoint
+        return file.stat().st_mtime_ns
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -87,28 +90,18 @@ class RunDirectory:
         """Return what `write_config` wrote, or None if there is no config.json."""
         if not self.config.exists():
             return None
-        with reading(self.config, f"delete {str(self.path)!r} to start again"):
+        with reading(self.config, f"undo its change, or delete {str(self.path)!r} to start again"):
             content = parse_json(self.config.read_bytes())
             if content.pop("sha256") != content_hash(content):
                 raise ValueError("its content does not match its SHA-256")
-            for name, kind in CONFIG_TYPES.items():
-                if not isinstance(content[name], kind):
-                    raise ValueError(f"{name} is not a {kind.__name__}")
-            return {name: content[name] for name in CONFIG_TYPES}
+            found = {name: content[name] for name in ("config", "execution")}
+            if not all(isinstance(values, dict) for values in found.values()):
+                raise ValueError("config and execution must be objects with names and values")
+            return found
 
-    def write_config(
-        self,
-        config: Mapping[str, Any],
-        execution: Mapping[str, Any],
-        conditions: Mapping[str, str],
-        changes: Sequence[str],
-    ) -> None:
-        """Write config.json: the run's values and execution, and what else its bits depend on.
-
-        changes: conditions that differed when the run was continued.
-        """
-        values = (config, execution, conditions, list(changes))
-        content = dict(zip(CONFIG_TYPES, values, strict=True))
+    def write_config(self, config: Mapping[str, Any], execution: Mapping[str, Any]) -> None:
+        """Write config.json: the values of the run and how it is executed."""
+        content = {"config": config, "execution": execution}
         text = json.dumps(content | {"sha256": content_hash(content)}, indent=1) + "\n"
         write_atomically(self.config, text)
 
