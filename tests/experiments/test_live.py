@@ -70,3 +70,28 @@ def test_a_feed_needs_the_live_stream_and_a_batch(tmp_path: Path) -> None:
     with pytest.raises(SteradError, match="before its first batch"):
         run(config(), tmp_path, ONE_THREAD, feed=iter(()))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_long_feed_keeps_a_bounded_number_of_moments_and_resumes(tmp_path: Path) -> None:
+    values = {"method": "finetune", "encoder": "mlp", "width": 1, "stretch": 10}
+
+    def long_feed(start: int, stop: int, fails: bool = False) -> Iterator[tuple[Any, Any]]:
+        for step in range(start, stop):
+            yield from feed(step % 12, step % 12 + 1)
+        if fails:
+            raise BrokenFeedError
+
+    whole = run(live_config(**values), tmp_path / "whole", ONE_THREAD, feed=long_feed(0, 230))
+    assert 50 <= len(whole.moments) <= 100
+    assert whole.moments[-1].samples == sum(map(sum, whole.stream.proportions)) == 2300
+    ends = [0, *(moment.samples for moment in whole.moments)]
+    correct = sum(
+        (b - a) * m.accuracy for a, b, m in zip(ends, ends[1:], whole.moments, strict=False)
+    )
+    assert whole.test_then_train_accuracy == pytest.approx(correct / 2300)
+    out = tmp_path / "resumed"
+    for start, stop in ((0, 99), (99, 101), (101, 203)):
+        with pytest.raises(BrokenFeedError):
+            run(live_config(**values), out, ONE_THREAD, 1, feed=long_feed(start, stop, True))
+    resumed = run(live_config(**values), out, ONE_THREAD, 1, feed=long_feed(203, 230))
+    assert resumed.metrics() == whole.metrics()

@@ -92,8 +92,8 @@ def train_live(method: str, seed: int, out: Path, checkpoint_every: int) -> int:
     none, and the run starts from the beginning.
     """
     config = live_config(method=method, seed=seed, encoder="mlp", **LIVE)
-    checkpoint = RunDirectory(out, config.id).checkpoint
-    step = load_checkpoint(checkpoint, config.id)["session"]["step"] if checkpoint.exists() else 0
+    checkpoint = RunDirectory(out, config.id).newest_checkpoint
+    step = load_checkpoint(checkpoint, config.id)["session"]["step"] if checkpoint else 0
     if step == LIVE_STEPS:
         shutil.rmtree(out)
         step = 0

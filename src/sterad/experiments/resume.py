@@ -61,11 +61,11 @@ def find_start(
     conditions = {"data": session.data_digest, **current_conditions(device)}
     origin, changed = folder, list[str]()
     lock: AbstractContextManager[None] = nullcontext()
-    if not folder.has_checkpoint:
+    if folder.newest_checkpoint is None:
         earlier = [
-            (one.last_checkpoint_time, one, kinds)
+            (file.stat().st_mtime_ns, one, kinds)
             for one, kinds in earlier_versions(config, folder.path.parent)
-            if one.has_checkpoint and not one.record.exists()
+            if (file := one.newest_checkpoint) and not one.record.exists()
         ]
         if not earlier:
             return Start(conditions)

@@ -37,15 +37,13 @@ class RunDirectory:
         self.record = self.path / "record.json"
 
     @property
-    def has_checkpoint(self) -> bool:
-        """Whether there is a checkpoint to continue from."""
-        return self.checkpoint.exists() or self.previous_checkpoint.exists()
+    def newest_checkpoint(self) -> Path | None:
+        """The checkpoint that the run continues from if it is not damaged; None without one.
 
-    @property
-    def last_checkpoint_time(self) -> int:
-        """When the last checkpoint was written, in nanoseconds; there must be one."""
-        file = self.checkpoint if self.checkpoint.exists() else self.previous_checkpoint
-        return file.stat().st_mtime_ns
+        A kill while a checkpoint is written may leave the previous one alone.
+        """
+        files = (self.checkpoint, self.previous_checkpoint)
+        return next((file for file in files if file.exists()), None)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
