@@ -39,6 +39,7 @@ def test_page_and_tables_are_written(runs: Path) -> None:
     assert not (runs / "report-figures").exists()
 
 
+@pytest.mark.slow
 def test_equal_records_give_equal_bytes(runs: Path) -> None:
     first, again = (
         [write_report(runs).with_name(f"report{ending}").read_bytes() for ending in ENDINGS]
@@ -84,6 +85,7 @@ def test_tables_are_passed_to_show_table(runs: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_figures_are_written_as_pdf_and_png(runs: Path) -> None:
     page = write_report(runs, figures=True)
     folder = runs / "report-figures"
