@@ -59,8 +59,8 @@ class RunSettings:
     """Seed of label order, stream, network, views and memory."""
     memory: MemorySize = 200
     """Capacity of the memory in images."""
-    encoder: str = "resnet18"
-    """Encoder; `sterad list encoders` lists all."""
+    encoder: str | None = None
+    """Encoder; `sterad list encoders` lists all (default: the method's, mostly resnet18)."""
     width: Width | None = None
     """Channels of the encoder's first stage (default: the usual width for the dataset)."""
     anytime: Count = 10
@@ -144,8 +144,9 @@ class RunConfig:
             if name in field_names(owners[part]) and parts[part].get(name) is None:
                 parts[part][name] = getattr(defaults, name)
         settings: RunSettings = build(RunSettings, parts["settings"])
-        settings = dataclasses.replace(settings, encoder=ENCODERS.resolve(settings.encoder))
-        components["encoder"] = ENCODERS[settings.encoder]
+        encoder = ENCODERS.resolve(settings.encoder or components["method"].default_encoder)
+        settings = dataclasses.replace(settings, encoder=encoder)
+        components["encoder"] = ENCODERS[encoder]
         method = build(owners["method"], parts["method"])
         for field, registry in PART_REGISTRIES.items():
             if (name := getattr(method, field, "")) in registry:
@@ -188,7 +189,7 @@ class RunConfig:
             classes=classes,
             memory=settings.memory,
             flip=flip,
-            encoder=settings.encoder,
+            encoder=settings.encoder or METHODS[self.method.name].default_encoder,
             width=settings.width or self.dataset.fields.defaults().width,
             seed=settings.seed,
             announced=announced,

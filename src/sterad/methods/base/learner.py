@@ -60,6 +60,8 @@ class Learner(ABC):
 
     Config: ClassVar[type[Any]]
     """The frozen dataclass of the method's fields."""
+    default_encoder: ClassVar[str] = "resnet18"
+    """Name of the encoder of a run that names none."""
     trains: ClassVar[TrainingTime] = "on-stream"
     """When the network is trained: with each batch, in each `consolidate()`, or in a single one
     after the last batch, because it is expensive."""
