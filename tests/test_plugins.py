@@ -1,14 +1,18 @@
 """Plugins: files of users that register components, and the digest of their code."""
 
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from sterad.errors import SteradError
-from sterad.plugins import load_plugin, source_digest
+from sterad.plugins import load_plugin, object_digest, source_digest
 from sterad.registry import Registry
 
 PLUGIN = """
@@ -120,3 +124,40 @@ def test_the_digest_covers_modules_that_a_plugin_imports(tmp_path: Path) -> None
     (tmp_path / "polygons_own.py").write_text("from polygons_deep import K\nimport numpy\n# new\n")
     after = source_digest(module.Shape)
     assert after != before
+
+
+def test_an_object_is_identified_by_code_weights_and_captured_values() -> None:
+    layer, rate = torch.nn.Linear(3, 2), 0.1
+    copy = deepcopy(layer)
+    assert object_digest(layer) == object_digest(copy)
+    copy.weight.data[0, 0] += 1e-6
+    assert object_digest(layer) != object_digest(copy)
+
+    def make(parameters: Any) -> torch.optim.Optimizer:
+        return torch.optim.SGD(parameters, lr=rate)
+
+    before = object_digest(make)
+    rate = 0.2
+    assert object_digest(make) != before
+    rngs = [torch.Generator().manual_seed(seed) for seed in (0, 0, 1)]
+    first, same, other = (object_digest({"rng": rng}) for rng in rngs)
+    assert first == same != other
+
+
+def test_the_digest_of_an_object_is_the_same_in_another_process() -> None:
+    code = (
+        "import functools, torch; from sterad.plugins import object_digest; "
+        "print(object_digest([functools.partial(torch.optim.SGD, lr=0.1), {1, 'a'}, "
+        "lambda x: x + 1, torch.arange(3, dtype=torch.bfloat16)]))"
+    )
+    results = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(results) == 1

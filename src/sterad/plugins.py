@@ -1,14 +1,18 @@
 """Plugins: load a user's file, and hash the code that a component depends on."""
 
+import functools
 import hashlib
 import importlib.util
 import inspect
 import os
 import sys
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+
+import numpy as np
 
 from sterad.errors import SteradError
 
@@ -101,3 +105,94 @@ def _source_of(cls: Any) -> bytes:
         return Path(inspect.getfile(cls)).read_bytes()
     except (OSError, TypeError):
         return f"{cls.__module__}.{getattr(cls, '__qualname__', cls)}".encode()
+
+
+def object_digest(value: Any) -> str:
+    """Return a hash of a user's object: its class, source, weights and attributes.
+
+    Two objects of equal code and equal values have the same hash in every process. A function is
+    identified by its source, its default values and the variables that it captures.
+
+    >>> object_digest({"lr": 0.1}) == object_digest({"lr": 0.1}) != object_digest({"lr": 0.2})
+    True
+    """
+    digest = hashlib.sha256()
+    _update_digest(digest, value, [])
+    return digest.hexdigest()[:16]
+
+
+def _update_digest(digest: Any, value: Any, inside: list[int]) -> None:
+    """Hash a value and what it contains; `inside` are the ids of the values around it."""
+    kind = value if isinstance(value, type) else type(value)
+    digest.update(f"<{kind.__module__}.{kind.__qualname__}".encode())
+    if id(value) in inside:  # a cycle
+        return
+    inside = [*inside, id(value)]
+    if isinstance(value, type):
+        digest.update((source_digest(value) or "").encode())
+    elif value is None or isinstance(value, bool | int | float | complex | str | bytes | Path):
+        digest.update(repr(value).encode())
+    elif isinstance(value, ModuleType):
+        digest.update(value.__name__.encode())
+    elif isinstance(value, Mapping):
+        for key in sorted(value, key=repr):
+            digest.update(repr(key).encode())
+            _update_digest(digest, value[key], inside)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _update_digest(digest, item, inside)
+    elif isinstance(value, set | frozenset):
+        digest.update(repr(sorted(value, key=repr)).encode())
+    elif hasattr(value, "__array__") and hasattr(value, "dtype"):
+        if hasattr(value, "detach"):
+            value = value.detach().cpu()
+        # numpy has no bfloat16.
+        array = np.asarray(value.float() if str(value.dtype) == "torch.bfloat16" else value)
+        digest.update(f"{value.dtype}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    elif isinstance(value, FunctionType):
+        _update_digest(digest, _function_parts(value), inside)
+    else:
+        _update_digest(digest, _object_parts(value), inside)
+
+
+def _function_parts(function: FunctionType) -> list[Any]:
+    """Return the code of a function and the values that it uses beside its arguments."""
+    captured = [cell.cell_contents for cell in function.__closure__ or ()]
+    named = [name for name in _names_of(function.__code__) if name in function.__globals__]
+    used = {name: function.__globals__[name] for name in named}
+    own = {
+        name: one
+        for name, one in used.items()
+        if _is_user_module(getattr(one, "__module__", None) or type(one).__module__)
+        or isinstance(one, bool | int | float | str)
+    }
+    code = _code_parts(function.__code__)
+    defaults = [function.__defaults__, function.__kwdefaults__]
+    return [function.__qualname__, code, defaults, captured, own]
+
+
+def _names_of(code: CodeType) -> list[str]:
+    inner = [one for one in code.co_consts if isinstance(one, CodeType)]
+    return sorted({*code.co_names, *(name for one in inner for name in _names_of(one))})
+
+
+def _code_parts(code: CodeType) -> list[Any]:
+    consts = [_code_parts(one) if isinstance(one, CodeType) else one for one in code.co_consts]
+    return [code.co_code, consts, code.co_names, code.co_varnames]
+
+
+def _object_parts(value: Any) -> list[Any]:
+    """Return the class of an object and its state: weights and structure of a torch module."""
+    if hasattr(value, "state_dict") and hasattr(value, "modules"):
+        kinds = [type(one) for one in value.modules()]
+        return [repr(value), sorted(set(kinds), key=str), value.state_dict()]
+    if isinstance(value, functools.partial):
+        return [value.func, value.args, value.keywords]
+    if isinstance(value, MethodType):
+        return [value.__func__, value.__self__]
+    if callable(value) and hasattr(value, "__qualname__"):  # a builtin
+        return [value.__module__, value.__qualname__]
+    if hasattr(value, "get_state"):  # a generator of torch
+        return [type(value), value.get_state()]
+    return [type(value), vars(value) if hasattr(value, "__dict__") else repr(value)]
