@@ -1,5 +1,6 @@
 """Readers of what sterad itself writes: runs, checkpoints and searches."""
 
+import csv
 import hashlib
 import io
 import json
@@ -143,7 +144,9 @@ def read_report(file: Path) -> Any:
     record = RunDirectory(file.parents[1], file.parent.name).read_record()
     assert len(left_out) == 0, left_out
     content = compose(records)
-    tables = [runs_csv(records), cells_csv(content.tables), markdown_report(content)]
+    # By column: the order of keys in a record decides that of the columns, and changes no value.
+    rows = list(csv.DictReader(io.StringIO(runs_csv(records))))
+    tables = [rows, cells_csv(content.tables), markdown_report(content)]
     terminal_table(records)
     return record, tables, latex_document(content.tables, [])
 
