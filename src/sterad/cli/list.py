@@ -20,7 +20,7 @@ from sterad.errors import SteradError, suggest_name
 from sterad.experiments.launchers import LAUNCHERS
 from sterad.experiments.tuned import read_tuned, tuned_files
 from sterad.loggers import LOGGERS
-from sterad.memory import MEMORIES
+from sterad.memory import MEMORIES, RETRIEVALS
 from sterad.methods import METHODS
 from sterad.plugins import load_plugin
 from sterad.registry import Registry, canonical_name
@@ -30,7 +30,7 @@ from sterad.views import AUGMENTATIONS
 
 REGISTRIES: tuple[Registry[Any], ...] = (
     *(METHODS, DATASETS, STREAMS, ENCODERS, AUGMENTATIONS),
-    *(MEMORIES, CLASSIFIERS, LAWS, LAUNCHERS, LOGGERS),
+    *(MEMORIES, RETRIEVALS, CLASSIFIERS, LAWS, LAUNCHERS, LOGGERS),
 )
 
 

@@ -33,6 +33,7 @@ from sterad.encoders import Network
 from sterad.errors import SteradError
 from sterad.losses.class_posterior import Reduction, likelihood_loss, posterior_loss
 from sterad.methods.base.learner import Problem
+from sterad.methods.base.optimizers import OptimizerName
 from sterad.methods.base.parts import Parts, ReplayConfig
 from sterad.methods.base.replay import Replay
 from sterad.sphere import LAWS, FastLogKernel, fast_log_kernel, moving_means
@@ -48,7 +49,7 @@ class FixedDirectionsConfig(ReplayConfig):
     """The paper's settings, the same for all of its datasets."""
 
     lr: Positive = 5e-4
-    optimizer: Literal["adam", "sgd"] = "adam"
+    optimizer: OptimizerName = "adam"
     head: str = "mlp"
     law: str = field(default="angular-gaussian", metadata=OMIT_DEFAULT_FROM_ID)
     """Law on the sphere around each direction: see `sterad list laws`."""
@@ -120,6 +121,10 @@ class FixedDirections(Replay):
             return likelihood_loss(z, labels, log_density, means, reduction)
         classes = self.seen if self.config.norm_all else None
         return posterior_loss(z, labels, log_density, means, classes, reduction=reduction)
+
+    def candidate_losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of each candidate, without views."""
+        return self.loss_of(F.normalize(outputs), labels, "none")
 
     @cached_property
     def log_density(self) -> FastLogKernel:
