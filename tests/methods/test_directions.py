@@ -8,11 +8,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.errors import SteradError
-from sterad.methods.agd_fd import AngularGaussianFixedDirections as AGDFD
+from sterad.methods.agd_fd import AngularGaussianFixedDirections
 from sterad.streams import Batch
 from sterad.testing.method import same
 from tests.methods.scaffold import assert_resumes, build, open_stream, random_images, train
 
+AGDFD = AngularGaussianFixedDirections
 GIVEN = ["simplex", "orthonormal", "learned"]
 SMALL: dict[str, Any] = {"projection": 16, "views": 1, "memory_batch": 4}
 
