@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sterad.errors import SteradError
-from sterad.memory import MEMORIES, ClassBalanced, Memory, Ring, SlotMemory
+from sterad.memory import (
+    ClassBalanced,
+    Everything,
+    GreedyBalanced,
+    Memory,
+    Reservoir,
+    Ring,
+    SlotMemory,
+)
 from sterad.memory.checks import check_size, copy_prototype
 from sterad.streams import Batch
 
@@ -180,7 +188,7 @@ def test_the_work_of_an_update_does_not_depend_on_the_capacity(policy: type[Slot
     assert sum(max(0, one.self_cpu_memory_usage) for one in profile.key_averages()) < 10_000
 
 
-@pytest.mark.parametrize("policy", [*POLICIES, MEMORIES["reservoir"], MEMORIES["greedy-balanced"]])
+@pytest.mark.parametrize("policy", [*POLICIES, Reservoir, GreedyBalanced])
 def test_a_prototype_has_no_generator_and_is_copied(policy: type[SlotMemory]) -> None:
     prototype = policy(4)
     one, two = copy_prototype(prototype, rng(5)), copy_prototype(prototype, rng(5))
@@ -200,11 +208,11 @@ def test_what_is_no_memory_or_has_a_wrong_capacity_raises() -> None:
     with pytest.raises(SteradError, match=r"the capacity of a memory is 2.5: give an integer"):
         Ring(2.5)  # type: ignore[arg-type]
 
-    class Leaky(MEMORIES["everything"]):  # type: ignore[misc]
+    class Leaky(Everything):
         is_bounded = True
 
     memory = Leaky(2, rng())
     fed(memory, [[0, 0, 0]])
     with pytest.raises(SteradError, match="Leaky holds 3 samples and its capacity is 2"):
         check_size(memory, 2)
-    check_size(fed(MEMORIES["everything"](2, rng()), [[0, 0, 0]]), 2)  # type: ignore[arg-type]
+    check_size(fed(Everything(2, rng()), [[0, 0, 0]]), 2)

@@ -36,8 +36,8 @@ SMALL: dict[str, dict[str, Any]] = {
 
 
 def small(method: str, retrieval: str, **fields: Any) -> Replay:
-    fields = {"memory_batch": 4, "retrieval": retrieval} | SMALL.get(method, {}) | fields
-    return build(method, problem={"announced": True}, **fields)
+    values = {"memory_batch": 4, **SMALL.get(method, {}), **fields}
+    return build(method, problem={"announced": True}, retrieval=retrieval, **values)
 
 
 @pytest.mark.parametrize("retrieval", ["class-balanced", "mir"])

@@ -85,13 +85,19 @@ def _plural(registry: Registry[Any]) -> str:
     return f"{registry.kind[:-1]}ies" if registry.kind.endswith("y") else f"{registry.kind}s"
 
 
+def _kind_names(registry: Registry[Any]) -> tuple[str, ...]:
+    """Return the words for a kind, such as memory policies and, shorter, memories."""
+    names = registry.kind, _plural(registry), registry.group.rpartition(".")[2]
+    return tuple(map(canonical_name, names))
+
+
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
     options: ListOptions = parse_options(ListOptions, argv, "sterad list")
     for file in options.plugin:
         load_plugin(file)
     kind = canonical_name(options.name or "")
-    matching = [registry for registry in REGISTRIES if kind in (registry.kind, _plural(registry))]
+    matching = [registry for registry in REGISTRIES if kind in _kind_names(registry)]
     if options.name is None or matching:
         _print_all(matching or REGISTRIES)
     else:
