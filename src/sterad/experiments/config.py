@@ -13,7 +13,7 @@ from sterad.data.user_files import UserFiles
 from sterad.encoders import ENCODERS
 from sterad.engine import Execution
 from sterad.errors import SteradError
-from sterad.memory import MEMORIES
+from sterad.memory import MEMORIES, RETRIEVALS
 from sterad.methods import METHODS, Problem
 from sterad.plugins import source_digest
 from sterad.registry import Registry
@@ -44,6 +44,7 @@ PART_REGISTRIES: dict[str, Registry[Any]] = {
     "classifier": CLASSIFIERS,
     "law": LAWS,
     "memory_policy": MEMORIES,
+    "retrieval": RETRIEVALS,
 }
 """Fields of methods that name registered components, whose code is part of the id if it is the
 user's own."""

@@ -3,7 +3,7 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -54,6 +54,11 @@ def _find_problem(policy: Any) -> str | None:
         inspect.signature(policy).bind(1, torch.Generator())
     except (TypeError, ValueError) as error:
         return f"cannot be called with a capacity and a generator ({error}): accept both"
+    return find_missing(policy)
+
+
+def find_missing(policy: Any) -> str | None:
+    """Return which methods of `Memory` a class or an object does not define."""
     methods = (name for name, member in vars(Memory).items() if inspect.isfunction(member))
     missing = [name for name in methods if not hasattr(policy, name)]
     return f"does not define {', '.join(missing)}: define each" if missing else None
@@ -77,8 +82,19 @@ class SlotMemory(ABC):
     head; earlier rows are padded with zeros.
     """
 
-    def __init__(self, capacity: int, rng: torch.Generator) -> None:
-        """Hold at most `capacity` samples; `rng` draws which are kept and which are sampled."""
+    is_bounded: ClassVar[bool] = True
+    """Whether the capacity is a limit, and not only the space allocated so far."""
+
+    def __init__(self, capacity: int, rng: torch.Generator | None = None) -> None:
+        """Hold at most `capacity` samples; `rng` draws which are kept and which are sampled.
+
+        Without `rng` the memory is a prototype: `build_learner` copies it and gives the copy the
+        generator of the run.
+        """
+        if not isinstance(capacity, int) or isinstance(capacity, bool):
+            raise SteradError(
+                f"the capacity of a memory is {capacity!r}: give an integer, such as 5000"
+            )
         if capacity < 1:
             raise SteradError(
                 f"memory {capacity} stores no samples to replay: give at least 1, "
@@ -87,9 +103,23 @@ class SlotMemory(ABC):
         self.capacity = capacity
         self.seen = 0
         """Number of samples offered so far."""
-        self._rng = rng
+        self._rng = torch.Generator() if rng is None else rng
         self._columns: dict[str, Tensor] = {}
         self._layout: Layout = {}
+
+    def start(self, rng: torch.Generator) -> None:
+        """Draw from `rng` from now on; its state becomes part of the memory's."""
+        self._rng = rng
+
+    @property
+    def rng(self) -> torch.Generator:
+        """The generator of the memory, whose state is saved with it."""
+        return self._rng
+
+    @property
+    def labels(self) -> Tensor:
+        """Labels of the stored samples in storage order: (len,) int64."""
+        return self._columns.get("y", torch.empty(0, dtype=torch.int64))[: len(self)]
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -150,8 +180,7 @@ class SlotMemory(ABC):
 
     def class_counts(self, classes: int) -> Tensor:
         """Return the number of stored samples of each class: (classes,) int64."""
-        labels = self._columns.get("y", torch.empty(0, dtype=torch.int64))
-        return torch.bincount(labels[: len(self)], minlength=classes)
+        return torch.bincount(self.labels, minlength=classes)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the stored samples, the number of samples offered, and the generator state."""

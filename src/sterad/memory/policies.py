@@ -4,7 +4,7 @@ The last two, of baselines, do not respect the capacity that other methods are c
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -49,7 +49,7 @@ class GreedyBalanced(SlotMemory):
     discarded.
     """
 
-    def __init__(self, capacity: int, rng: torch.Generator) -> None:
+    def __init__(self, capacity: int, rng: torch.Generator | None = None) -> None:
         """Hold at most `capacity` samples; `rng` draws which are replaced and which are sampled."""
         super().__init__(capacity, rng)
         self._labels = torch.full((capacity,), -1)
@@ -110,7 +110,9 @@ class Everything(SlotMemory):
     The capacity doubles when it is used up, so that a sample is copied about once on average.
     """
 
-    def __init__(self, capacity: int, rng: torch.Generator) -> None:
+    is_bounded: ClassVar[bool] = False
+
+    def __init__(self, capacity: int = 1, rng: torch.Generator | None = None) -> None:
         """Allocate space for `capacity` samples at first; `rng` draws the samples."""
         super().__init__(max(capacity, 1), rng)
 

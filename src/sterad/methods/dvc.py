@@ -30,6 +30,7 @@ from sterad.encoders import Network, carry_over
 from sterad.encoders.pair_classifier import PairClassifier
 from sterad.errors import SteradError
 from sterad.losses.dual_view import dual_view_loss
+from sterad.memory import MaximallyInterfered
 from sterad.methods.base.learner import FORWARD_COST, METHODS, Problem
 from sterad.methods.base.parts import Parts, ReplayConfig
 from sterad.methods.base.replay import Replay
@@ -68,6 +69,11 @@ class DVC(Replay):
                 f"candidates {config.candidates} for memory_batch {config.memory_batch} "
                 "leave nothing to select: give more candidates, or a smaller memory_batch"
             )
+        if isinstance(parts.retrieval, MaximallyInterfered):
+            raise SteradError(
+                "dvc selects the most interfered candidates by its own measure: use "
+                "retrieval=random or class-balanced, which draw its candidates"
+            )
         super().__init__(config, problem, parts)
 
     @classmethod
@@ -96,7 +102,7 @@ class DVC(Replay):
         loss = self.pair_loss(batch)
         self.engine.backward(loss)
         self.stream_loss = loss.detach()
-        drawn, count = self.memory.sample(self.config.candidates), self.config.memory_batch
+        drawn, count = self.draw(self.config.candidates, batch), self.config.memory_batch
         if len(drawn) <= count:
             return drawn
         self.engine.images += 2 * len(drawn)
@@ -110,6 +116,10 @@ class DVC(Replay):
         if not len(retrieved):
             return self.stream_loss
         return self.stream_loss + self.pair_loss(retrieved)
+
+    def virtual_loss(self, batch: Batch) -> Tensor:
+        """Return the loss of the stream batch alone."""
+        return self.pair_loss(batch)
 
     def pair_loss(self, batch: Batch) -> Tensor:
         """Return the loss of a batch and one view of it."""

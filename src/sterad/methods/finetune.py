@@ -32,6 +32,7 @@ class Finetune(Replay):
     """Cross-entropy on the stream alone."""
 
     Config = FinetuneConfig
+    replays = False
 
     @classmethod
     def cost(cls, config: Any, batch_size: int, memory: int, samples: float) -> Cost:

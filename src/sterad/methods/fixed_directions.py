@@ -12,7 +12,8 @@ For each stream batch B:
      and g the density of the law as a function of the cosine;
   5. offer B to the reservoir.
 Predictions use the nearest class mean of unit-length encoder features, without the projection.
-The ablation of table 3 replaces e_c by the mean of class c in the batch.
+The ablation of table 3 replaces e_c by the mean of class c in the batch. Other directions are ours:
+a regular simplex, a random orthonormal basis, or directions that are trained with the network.
 
 Differences from the released code ("there"): the density is exact (its series fails for negative
 cosines), the projection grows when labels exceed its dimension, `norm_all` sums over seen classes
@@ -23,22 +24,34 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sterad.devices import to_device
 from sterad.encoders import Network
 from sterad.errors import SteradError
 from sterad.losses.class_posterior import Reduction, likelihood_loss, posterior_loss
 from sterad.methods.base.learner import Problem
+from sterad.methods.base.optimizers import OptimizerName
 from sterad.methods.base.parts import Parts, ReplayConfig
 from sterad.methods.base.replay import Replay
-from sterad.sphere import LAWS, FastLogKernel, fast_log_kernel, moving_means
+from sterad.saved_state import check_like
+from sterad.seeds import generator
+from sterad.sphere import (
+    LAWS,
+    FastLogKernel,
+    fast_log_kernel,
+    moving_means,
+    random_orthonormal,
+    regular_simplex,
+)
 from sterad.streams import Batch
 from sterad.validation import OMIT_DEFAULT_FROM_ID, Dimension, Positive, Views
 
+Directions = Literal["basis", "simplex", "orthonormal", "learned", "moving", "moving-mean"]
 RETRAIN_EPOCHS = 50
 RETRAIN_BATCH_SIZE = 200
 
@@ -48,7 +61,7 @@ class FixedDirectionsConfig(ReplayConfig):
     """The paper's settings, the same for all of its datasets."""
 
     lr: Positive = 5e-4
-    optimizer: Literal["adam", "sgd"] = "adam"
+    optimizer: OptimizerName = "adam"
     head: str = "mlp"
     law: str = field(default="angular-gaussian", metadata=OMIT_DEFAULT_FROM_ID)
     """Law on the sphere around each direction: see `sterad list laws`."""
@@ -58,9 +71,10 @@ class FixedDirectionsConfig(ReplayConfig):
     """Random views of each image beside the raw image."""
     projection: Dimension = 512
     """Dimension of the projection; it grows when a label exceeds it."""
-    directions: Literal["basis", "moving", "moving-mean"] = "basis"
-    """basis vectors, or batch means of each class with (moving) or without (moving-mean) unit
-    length."""
+    directions: Directions = "basis"
+    """basis vectors, vertices of a regular simplex, a random orthonormal basis, directions that are
+    learned (from the basis), or batch means of each class with (moving) or without (moving-mean)
+    unit length."""
     objective: Literal["posterior", "likelihood"] = "posterior"
     """posterior contrasts the classes of the batch; likelihood only pulls each image to the
     direction of its class."""
@@ -85,7 +99,7 @@ class FixedDirections(Replay):
         """Refuse combinations of fields that exclude each other."""
         by_direction = config.classifier == self.head_classifier
         needs_all_directions = config.norm_all or config.teacher != "none" or by_direction
-        if config.directions != "basis" and needs_all_directions:
+        if config.directions in ("moving", "moving-mean") and needs_all_directions:
             raise SteradError(
                 f"directions={config.directions} exist for the classes of a batch only: norm_all, "
                 "a teacher and nearest-direction need those of all classes; use directions=basis"
@@ -96,13 +110,35 @@ class FixedDirections(Replay):
                 "use it with classifier=nearest-direction"
             )
         self.law = LAWS[config.law]
+        self.fixed: Tensor | None = None
+        """Directions of a simplex or an orthonormal basis: (classes, d) unit rows on the CPU."""
         super().__init__(config, problem, parts)
+        if config.directions == "simplex":
+            self.fixed = self._make_simplex()
+        elif config.directions == "orthonormal":
+            self.rng["directions"] = generator(problem.seed, "directions")
+            self.fixed = random_orthonormal(self.network.outputs, self.rng["directions"]).cpu()
         self.retrained: nn.Module | None = None
         """Copy of the head that was trained on the memory for the last evaluation."""
 
     def make_network(self, outputs: int) -> Network:
         """Give the projection its dimension, at least one per declared class."""
-        return super().make_network(max(self.config.projection, outputs))
+        network = super().make_network(max(self.config.projection, outputs))
+        if self.config.directions == "learned":
+            basis = torch.eye(network.outputs, device=next(network.parameters()).device)
+            network.register_parameter("directions", nn.Parameter(basis))
+        return network
+
+    def _make_simplex(self) -> Tensor:
+        """Return one vertex for each declared class, or as many as the dimension allows."""
+        dimension = self.network.outputs
+        return regular_simplex(self.problem.classes or dimension + 1, dimension).cpu()
+
+    def directions_for(self, z: Tensor) -> Tensor | None:
+        """Return the direction of each class, (classes, d) unit rows as z; None for the basis."""
+        if self.config.directions == "learned":
+            return F.normalize(self.network.get_parameter("directions").to(z))
+        return None if self.fixed is None else to_device(self.fixed.to(z.dtype), z.device)
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the loss summed over images and views."""
@@ -112,14 +148,18 @@ class FixedDirections(Replay):
 
     def loss_of(self, z: Tensor, labels: Tensor, reduction: Reduction = "sum") -> Tensor:
         """Return the loss of z: (n, d) unit rows."""
-        means, log_density = None, self.log_density
-        if self.config.directions != "basis":
+        means, log_density = self.directions_for(z), self.log_density
+        if self.config.directions in ("moving", "moving-mean"):
             unit = self.config.directions == "moving"
             means = moving_means(z, self.engine.to_device(labels), self.network.outputs, unit)
         if self.config.objective == "likelihood":
             return likelihood_loss(z, labels, log_density, means, reduction)
         classes = self.seen if self.config.norm_all else None
         return posterior_loss(z, labels, log_density, means, classes, reduction=reduction)
+
+    def candidate_losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of each candidate, without views."""
+        return self.loss_of(F.normalize(outputs), labels, "none")
 
     @cached_property
     def log_density(self) -> FastLogKernel:
@@ -128,17 +168,30 @@ class FixedDirections(Replay):
         return fast_log_kernel(self.law, concentration, self.network.outputs)
 
     def widen(self, outputs: int) -> None:
-        """Grow the projection and the dimension of the law."""
+        """Grow the projection and the dimension of the law; refuse directions that cannot grow."""
+        kind, dimension = self.config.directions, self.network.outputs
+        if kind in ("simplex", "learned"):
+            raise SteradError(
+                f"directions={kind} of {dimension} dimensions cannot grow to {outputs} classes: "
+                "give a larger projection, or use directions=basis"
+            )
         super().widen(outputs)
+        if self.fixed is not None:  # old directions stay, and new ones are orthogonal to them
+            more = random_orthonormal(outputs - dimension, self.rng["directions"]).cpu()
+            self.fixed = torch.block_diag(self.fixed, more)
         self.__dict__.pop("log_density", None)  # it depends on the dimension
 
     def distillation_loss(self, target: Tensor, output: Tensor) -> Tensor:
         """Return the distillation loss of the posteriors over seen classes."""
-        return super().distillation_loss(self.class_scores(target), self.class_scores(output))
+        target = self.class_scores(target).detach()  # learned directions have a gradient
+        return super().distillation_loss(target, self.class_scores(output))
 
     def class_scores(self, outputs: Tensor) -> Tensor:
         """Return the log-density around the direction of each seen class."""
-        return self.log_density(F.normalize(outputs)[:, self.seen])
+        z = F.normalize(outputs)
+        if (directions := self.directions_for(z)) is None:
+            return self.log_density(z[:, self.seen])
+        return self.log_density(z @ directions[self.seen].T)
 
     def consolidate(self) -> None:
         """Fit the classifier, if any; with `retrain_head`, also retrain a copy of the head."""
@@ -147,6 +200,7 @@ class FixedDirections(Replay):
             network = self.predictor
             features = self.encoded_memory.encode(self.engine, network)
             self.retrained = retrain_head(network.head, features, self.loss_of, self.config.lr)
+            self.engine.drop_gradients()  # those of learned directions
 
     def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return the scores of the retrained head, if there is one."""
@@ -155,9 +209,24 @@ class FixedDirections(Replay):
         scores = self.evaluate(x, lambda net, x: self.class_scores(head(net.features(x)).cpu()))
         return scores, self.seen
 
-    def on_sphere(self, x: Tensor) -> Tensor:
-        """Return unit-length projections of x."""
-        return self.evaluate(x, lambda network, x: network(x, unit=True)).cpu()
+    def on_sphere(self, x: Tensor) -> Tensor | None:
+        """Return unit-length projections of x, rotated so that directions are the basis."""
+        if self.config.directions in ("simplex", "learned"):
+            return None
+        z = self.evaluate(x, lambda network, x: network(x, unit=True)).cpu()
+        return z if self.fixed is None else z @ self.fixed.T
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the complete state, with the directions of an orthonormal basis."""
+        state = super().state_dict()
+        return state if self.fixed is None else state | {"directions": self.fixed}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the state that `state_dict` returned."""
+        super().load_state_dict(state)
+        if self.fixed is not None:
+            check_like(state["directions"], self.fixed, "directions")
+            self.fixed = state["directions"]
 
 
 def retrain_head(

@@ -76,12 +76,16 @@ class LUMP(SCR):
 
     def retrieve(self, batch: Batch) -> Batch:
         """Return a partner for each image of the stream batch."""
-        return self.memory.sample(min(self.config.memory_batch, len(batch)))
+        return self.draw(min(self.config.memory_batch, len(batch)), batch)
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean SimCLR loss: each mixture is its own class."""
         mixtures = Batch(self.mix(retrieved.x, batch.x), torch.arange(len(batch)))
         return self.contrast(*self.representations(mixtures))
+
+    def virtual_loss(self, batch: Batch) -> Tensor:
+        """Return the SimCLR loss of the stream batch, which is mixed with nothing."""
+        return self.contrast(*self.representations(Batch(batch.x, torch.arange(len(batch)))))
 
     def mix(self, old: Tensor, new: Tensor) -> Tensor:
         """Return λ new + (1 - λ) old; old images are repeated if they are too few."""

@@ -23,7 +23,7 @@ dimensions than f; predictions are among seen classes. From OCM: the augmentatio
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import torch
 import torch.nn.functional as F
@@ -34,6 +34,7 @@ from sterad.errors import SteradError
 from sterad.losses.mutual_information import alike_loss, paired_loss
 from sterad.methods.base.boundaries import BoundaryConfig
 from sterad.methods.base.learner import FORWARD_COST, METHODS, Problem
+from sterad.methods.base.optimizers import OptimizerName
 from sterad.methods.base.parts import Parts, ReplayConfig
 from sterad.methods.base.replay import Replay
 from sterad.methods.base.teacher import Teacher
@@ -49,7 +50,7 @@ class OCMConfig(BoundaryConfig, ReplayConfig):
     """The released settings, the same for all datasets."""
 
     lr: Positive = 1e-3
-    optimizer: Literal["adam", "sgd"] = "adam"
+    optimizer: OptimizerName = "adam"
     weight_decay: NonNegative = 1e-4
     beta2: BelowOne = 0.99
     views: Annotated[int, Range(1, 1)] = 1

@@ -1,7 +1,7 @@
 """Stage 7: laws and directions on the unit sphere, in any dimension."""
 
 from sterad.sphere.angular_gaussian import AngularGaussian, equivalent_temperature
-from sterad.sphere.directions import moving_means, regular_simplex
+from sterad.sphere.directions import moving_means, random_orthonormal, regular_simplex
 from sterad.sphere.fast_log_kernel import FastLogKernel, fast_log_kernel
 from sterad.sphere.general_angular_gaussian import GeneralAngularGaussian
 from sterad.sphere.law import LAWS, SphericalLaw, log_area
@@ -26,5 +26,6 @@ __all__ = [
     "fast_log_kernel",
     "log_area",
     "moving_means",
+    "random_orthonormal",
     "regular_simplex",
 ]

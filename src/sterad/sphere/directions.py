@@ -1,4 +1,4 @@
-"""Directions of the classes on the sphere: a fixed simplex, or the means of a batch."""
+"""Directions of the classes on the sphere: a simplex, an orthonormal basis, or batch means."""
 
 import torch
 from torch import Tensor
@@ -32,6 +32,27 @@ def regular_simplex(classes: int, dimension: int | None = None) -> Tensor:
         vertices = normalize(vertices - vertices.mean(0), dim=1)
         padding = torch.zeros(classes, dimension - m, dtype=torch.float64)
     return torch.cat([vertices, padding], 1).float().to(torch.get_default_device())
+
+
+def random_orthonormal(dimension: int, rng: torch.Generator) -> Tensor:
+    """Return a uniformly random orthonormal basis: (dimension, dimension) float32 rows.
+
+    The QR decomposition of a Gaussian matrix, with the signs for which R has a positive diagonal.
+
+    >>> rows = random_orthonormal(5, torch.Generator().manual_seed(0))
+    >>> bool((rows @ rows.T - torch.eye(5)).abs().max() < 1e-6)
+    True
+    """
+    if dimension < 1:
+        raise SteradError(
+            f"an orthonormal basis of {dimension} dimensions is empty: give at least 1"
+        )
+    shape = (dimension, dimension)
+    # In float64 on the CPU, because the default device may be MPS, which has no float64.
+    normal = torch.randn(shape, generator=rng, dtype=torch.float64, device=rng.device).cpu()
+    q, r = torch.linalg.qr(normal)
+    rows: Tensor = (q * r.diagonal().sign()).T
+    return rows.float().to(torch.get_default_device())
 
 
 def moving_means(z: Tensor, labels: Tensor, classes: int, unit: bool = True) -> Tensor:

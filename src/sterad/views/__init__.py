@@ -1,5 +1,21 @@
 """Stage 4: augmentation, batched, with parameters per sample."""
 
-from sterad.views.augmentations import AUGMENTATIONS, Augmentation, Full, NoAugmentation, Partial
+from sterad.views.augmentations import (
+    AUGMENTATIONS,
+    Augmentation,
+    Full,
+    NoAugmentation,
+    Noise,
+    Partial,
+    Transform,
+)
 
-__all__ = ["AUGMENTATIONS", "Augmentation", "Full", "NoAugmentation", "Partial"]
+__all__ = [
+    "AUGMENTATIONS",
+    "Augmentation",
+    "Full",
+    "NoAugmentation",
+    "Noise",
+    "Partial",
+    "Transform",
+]

@@ -16,16 +16,23 @@ LUMA = (0.299, 0.587, 0.114)
 """Weights of red, green and blue in the gray value."""
 
 
-def draw_jitter(n: int, rng: torch.Generator) -> dict[str, Tensor]:
+def draw_jitter(
+    n: int,
+    rng: torch.Generator,
+    strength: float = 0.4,
+    max_hue: float = 0.1,
+    probability: float = 0.8,
+) -> dict[str, Tensor]:
     """Draw the parameters of the four operators, (n,) each, in the order in which to apply them.
 
-    Factors are in 1 ± 0.4, hues in ± 0.1 turns. One image in five gets factors of 1 and a hue of 0,
-    which do not change it except for rounding. The batch has one random order.
+    Factors are in 1 ± strength, hues in ± max_hue turns. Images that are not chosen with the
+    probability get factors of 1 and a hue of 0, which do not change them except for rounding. The
+    batch has one random order.
     """
     signed = torch.rand((4, n), generator=rng, device=rng.device) * 2 - 1
-    signed *= draw_chosen(n, 0.8, rng)
+    signed *= draw_chosen(n, probability, rng)
     order = torch.randperm(4, generator=rng, device=rng.device).tolist()
-    parameters = [*(1 + 0.4 * signed[:3]), 0.1 * signed[3]]
+    parameters = [*(1 + strength * signed[:3]), max_hue * signed[3]]
     names = list(_OPERATORS)
     return {names[i]: parameters[i] for i in order}
 

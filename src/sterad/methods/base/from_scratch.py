@@ -17,6 +17,7 @@ from torch import Tensor
 
 from sterad.errors import SteradError
 from sterad.memory import SlotMemory
+from sterad.memory.checks import check_size
 from sterad.methods.base.learner import Cost, Learner, Problem, TrainingTime
 from sterad.methods.base.parts import Parts, ReplayConfig, load_memory
 from sterad.methods.base.replay import Replay
@@ -40,6 +41,7 @@ class FromScratch(Replay):
     Config = FromScratchConfig
     config: FromScratchConfig
     memory: SlotMemory
+    replays: ClassVar[bool] = False
     trains: ClassVar[TrainingTime] = "at-evaluation"
 
     def __init__(self, config: FromScratchConfig, problem: Problem, parts: Parts) -> None:
@@ -79,6 +81,7 @@ class FromScratch(Replay):
         """Store the batch."""
         self.see(batch)
         self.remember(batch)
+        check_size(self.memory, self._capacity)
         self.samples += len(batch)
 
     def widen(self, outputs: int) -> None:

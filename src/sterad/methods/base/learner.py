@@ -188,7 +188,7 @@ def build_learner(
         )
     if default is None:
         return cls(config, problem)
-    return cls(config, problem, replace(default, **parts))  # type: ignore[call-arg]
+    return cls(config, problem, default.with_objects(problem, **parts))  # type: ignore[call-arg]
 
 
 def check_batch(batch: Batch, problem: Problem) -> None:

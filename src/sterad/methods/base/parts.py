@@ -2,37 +2,51 @@
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import Any, Literal
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
-from torch.nn import Parameter
 
 from sterad.classifiers import CLASSIFIERS, Classifier
 from sterad.encoders import Encoder, Network, make_encoder
 from sterad.engine import Engine
 from sterad.engine.engine import MakeOptimizer
 from sterad.errors import SteradError
-from sterad.memory import MEMORIES, Memory, SlotMemory
+from sterad.memory import (
+    MEMORIES,
+    RETRIEVALS,
+    MaximallyInterfered,
+    Memory,
+    RandomRetrieval,
+    Retrieval,
+    SlotMemory,
+)
+from sterad.memory.checks import copy_prototype
 from sterad.methods.base.learner import Problem
+from sterad.methods.base.optimizers import OptimizerConfig, make_optimizer, wrap_factory
 from sterad.methods.base.teacher import TeacherConfig
 from sterad.seeds import generator
 from sterad.validation import (
+    ADVANCED,
     OMIT_DEFAULT_FROM_ID,
     BatchSize,
     BelowOne,
     Count,
     NonNegative,
-    Positive,
+    Range,
+    Share,
     Views,
+    field_names,
 )
 from sterad.views import AUGMENTATIONS
-from sterad.views.augmentations import Augmentation
+from sterad.views.augmentations import Augmentation, Transform
 
-FUSED_DEVICES = ("cpu", "cuda")
+PositiveShare = Annotated[float, Range(0, 1, open_low=True)]
+_RARE = OMIT_DEFAULT_FROM_ID | ADVANCED
 
 
 @dataclass(frozen=True)
@@ -47,30 +61,58 @@ class Parts:
     augmentation: Augmentation
     classifier: type[Classifier] | None
     """Fitted to features of the memory for predictions; None: the head predicts."""
+    retrieval: Retrieval = field(default_factory=RandomRetrieval)
+    """Chooses which samples of the memory are replayed."""
     engine: Callable[..., Engine] = Engine
     """Makes the engine that computes the network; called as `Engine` is."""
 
+    def with_objects(self, problem: Problem, **objects: Any) -> "Parts":
+        """Return the parts with a user's objects in place of those of the same name.
+
+        memory: a policy such as `ClassBalanced(5000)`, which is copied; retrieval: a `Retrieval`;
+        optimizer: a function from parameters to an optimizer, or to an optimizer and a scheduler;
+        augmentation: an `Augmentation`, or any function of a batch of inputs; classifier: a class.
+        None keeps the part, except for the classifier: None lets the head predict.
+        """
+        convert: dict[str, Callable[[Any], Any]] = {
+            "memory": lambda one: copy_prototype(one, generator(problem.seed, "memory")),
+            "retrieval": _copy_retrieval,
+            "optimizer": wrap_factory,
+            "augmentation": lambda one: make_augmentation(one, problem.flip),
+            "classifier": _check_classifier,
+        }
+        given = {k: v for k, v in objects.items() if v is not None or k == "classifier"}
+        return replace(self, **{k: convert.get(k, lambda one: one)(v) for k, v in given.items()})
+
 
 @dataclass(frozen=True)
-class OptimizerConfig:
-    """Optimizer and learning rate."""
+class AugmentationConfig:
+    """Fields of augmentations; one that is not given has the default of the augmentation."""
 
-    lr: Positive = 0.01
-    """Learning rate."""
-    optimizer: Literal["adam", "sgd"] = "sgd"
-    """Adam, or stochastic gradient descent."""
-    momentum: BelowOne = 0.9
-    """Momentum of SGD; Adam's is always 0.9."""
-    beta2: BelowOne = 0.999
-    """Decay of Adam's mean of squared gradients, in [0, 1)."""
-    weight_decay: NonNegative = 0.0
-    """L2 penalty added to the gradient."""
-    clip: Positive | None = None
-    """Maximum gradient norm (default: no limit)."""
+    flip_probability: Share | None = field(default=None, metadata=_RARE)
+    """Probability of a mirrored image (default: 0.5 where the dataset allows it, else 0)."""
+    min_crop: Annotated[float, Range(0, 1, open_low=True)] | None = field(
+        default=None, metadata=_RARE
+    )
+    """full: minimum area of a crop, as a fraction of the image (default: 0.2)."""
+    color_jitter: Share | None = field(default=None, metadata=_RARE)
+    """full: maximum relative change of brightness, contrast and saturation (default: 0.4)."""
+    hue_jitter: Annotated[float, Range(0, 0.5)] | None = field(default=None, metadata=_RARE)
+    """full: maximum rotation of the hue in turns (default: 0.1)."""
+    jitter_probability: Share | None = field(default=None, metadata=_RARE)
+    """full: probability of changed colors (default: 0.8)."""
+    gray_probability: Share | None = field(default=None, metadata=_RARE)
+    """full: probability of a gray image (default: 0.2)."""
+    padding: Views | None = field(default=None, metadata=_RARE)
+    """partial: maximum shift in pixels (default: 4, at most a quarter of the side)."""
+    noise_std: NonNegative | None = field(default=None, metadata=_RARE)
+    """noise: standard deviation of the noise added to each feature (default: 0.1)."""
+    feature_dropout: BelowOne | None = field(default=None, metadata=_RARE)
+    """noise: probability of a feature that is set to 0 (default: 0.1)."""
 
 
 @dataclass(frozen=True)
-class ReplayConfig(TeacherConfig, OptimizerConfig):
+class ReplayConfig(AugmentationConfig, TeacherConfig, OptimizerConfig):
     """The fields that every replay method has."""
 
     memory_batch: BatchSize = 64
@@ -78,7 +120,8 @@ class ReplayConfig(TeacherConfig, OptimizerConfig):
     memory_iterations: Count = 1
     """Steps on each stream batch, each with newly retrieved images."""
     augmentation: str = "full"
-    """full (crop, flip, color, gray), partial (shifted crop, flip) or none."""
+    """full (crop, flip, color, gray), partial (shifted crop, flip), noise (also for feature
+    vectors) or none."""
     views: Views = 1
     """Random views of each image; with several, the raw image is used as well; 0: only that."""
     head: str = "linear"
@@ -87,31 +130,11 @@ class ReplayConfig(TeacherConfig, OptimizerConfig):
     """What predicts: the trained head, or a classifier that is fitted to features of the memory."""
     memory_policy: str = field(default="reservoir", metadata=OMIT_DEFAULT_FROM_ID)
     """Which images the memory keeps: see `sterad list memories`."""
-
-
-def make_optimizer(
-    config: OptimizerConfig, parameters: Iterable[Parameter], scaled: bool = False
-) -> torch.optim.Optimizer:
-    """Return the optimizer that a config names.
-
-    scaled: whether the loss is scaled, so that steps with infinite gradients are skipped.
-    """
-    weights = list(parameters)
-    # The fused kernel keeps its step count beside the weights and needs no synchronization. On the
-    # CPU it does not skip steps with infinite scaled gradients (torch 2.13).
-    fused = not scaled and all(weight.device.type in FUSED_DEVICES for weight in weights)
-    if config.optimizer == "adam":
-        betas = (0.9, config.beta2)
-        return torch.optim.Adam(
-            weights, lr=config.lr, betas=betas, weight_decay=config.weight_decay, fused=fused
-        )
-    return torch.optim.SGD(
-        weights,
-        lr=config.lr,
-        momentum=config.momentum,
-        weight_decay=config.weight_decay,
-        fused=fused,
-    )
+    retrieval: str = field(default="random", metadata=OMIT_DEFAULT_FROM_ID)
+    """Which images of the memory are replayed: random, class-balanced or mir, the maximally
+    interfered ones; see `sterad list retrievals`."""
+    mir_candidates: Count | None = field(default=None, metadata=_RARE)
+    """mir: random candidates for the replayed images (default: five for each, as published)."""
 
 
 def make_parts(config: ReplayConfig, problem: Problem, head_classifier: str | None) -> Parts:
@@ -126,13 +149,89 @@ def make_parts(config: ReplayConfig, problem: Problem, head_classifier: str | No
             f"known are {', '.join(known)}"
         )
     rng, fitted = generator(problem.seed, "memory"), config.classifier != head_classifier
+    memory = MEMORIES[config.memory_policy](problem.memory, rng)
+    if memory.capacity > problem.memory and getattr(memory, "is_bounded", True):
+        raise SteradError(
+            f"the memory policy {config.memory_policy!r} has capacity {memory.capacity} where "
+            f"{problem.memory} was requested: its capacity must be the one that it is given"
+        )
     return Parts(
         encoder=partial(make_encoder, problem.encoder, problem.input_shape, problem.width),
         optimizer=partial(make_optimizer, config),
-        memory=MEMORIES[config.memory_policy](problem.memory, rng),
-        augmentation=AUGMENTATIONS[config.augmentation](flip=problem.flip),
+        memory=memory,
+        augmentation=_named_augmentation(config, problem.flip),
         classifier=CLASSIFIERS[config.classifier] if fitted else None,
+        retrieval=make_retrieval(config),
     )
+
+
+def make_retrieval(config: ReplayConfig) -> Retrieval:
+    """Return the retrieval that a config names."""
+    retrieval = RETRIEVALS[config.retrieval]()
+    if isinstance(retrieval, MaximallyInterfered):
+        given = config.mir_candidates
+        if given is not None and given <= config.memory_batch:
+            raise SteradError(
+                f"mir_candidates {given} for memory_batch {config.memory_batch} leave nothing to "
+                "select: give more candidates, or a smaller memory_batch"
+            )
+        return replace(retrieval, candidates=given)
+    if config.mir_candidates is not None:
+        raise SteradError(
+            f"mir_candidates={config.mir_candidates} has no effect on retrieval="
+            f"{config.retrieval}: use retrieval=mir"
+        )
+    return retrieval
+
+
+def _named_augmentation(config: ReplayConfig, flip: bool) -> Augmentation:
+    """Return the augmentation that a config names, with those of its fields that are given."""
+    cls = AUGMENTATIONS[config.augmentation]
+    names = field_names(AugmentationConfig)
+    given = {name: v for name in names if (v := getattr(config, name)) is not None}
+    if unknown := [name for name in given if name not in field_names(cls)]:
+        raise SteradError(
+            f"the augmentation {config.augmentation!r} has no field {unknown[0]!r}: leave it "
+            "unset, or choose another augmentation"
+        )
+    if "flip_probability" in given:
+        flip = given["flip_probability"] > 0
+    return cls(flip=flip, **given)
+
+
+def make_augmentation(given: Any, flip: bool) -> Augmentation:
+    """Return the augmentation of a user's object: an Augmentation, its class, or a function."""
+    if isinstance(given, Augmentation):
+        return given
+    if isinstance(given, type) and issubclass(given, Augmentation):
+        return given(flip=flip)
+    if not callable(given):
+        raise SteradError(
+            f"the augmentation is {type(given).__name__}: give an Augmentation, or a function from "
+            "a batch of inputs to a batch of the same shape"
+        )
+    return Transform(function=given)
+
+
+def _copy_retrieval(given: Any) -> Retrieval:
+    """Return a copy of a user's retrieval, so that one serves many learners."""
+    if not isinstance(given, Retrieval):
+        raise SteradError(
+            f"the retrieval is {type(given).__name__}: give an object of a subclass of "
+            "sterad.memory.Retrieval"
+        )
+    return deepcopy(given)
+
+
+def _check_classifier(given: Any) -> Any:
+    """Refuse what is no class of classifiers."""
+    if given is not None and not (hasattr(given, "fit") and hasattr(given, "scores")):
+        name = getattr(given, "__name__", type(given).__name__)
+        raise SteradError(
+            f"the classifier {name} does not define fit and scores: give a class such as "
+            "sterad.classifiers.NearestMean, or None for predictions of the head"
+        )
+    return given
 
 
 def load_memory(

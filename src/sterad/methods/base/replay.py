@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import fields
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -12,7 +12,11 @@ from torch import Tensor
 from sterad.classifiers import Classifier
 from sterad.encoders import Network, build_network
 from sterad.errors import SteradError
+from sterad.memory import RandomRetrieval
+from sterad.memory.checks import check_retrieved, check_size
 from sterad.methods.base.boundaries import BoundaryConfig, TaskCounter
+from sterad.methods.base.compatibility import check_compatible
+from sterad.methods.base.interference import loss_rise
 from sterad.methods.base.learner import (
     FORWARD_COST,
     Cost,
@@ -21,8 +25,15 @@ from sterad.methods.base.learner import (
     check_batch,
     check_inputs,
 )
-from sterad.methods.base.parts import EncodedMemory, Parts, ReplayConfig, load_memory, make_parts
-from sterad.methods.base.teacher import Teacher, TeacherConfig, distillation
+from sterad.methods.base.parts import (
+    EncodedMemory,
+    Parts,
+    ReplayConfig,
+    load_memory,
+    make_parts,
+    make_retrieval,
+)
+from sterad.methods.base.teacher import Teacher, distillation
 from sterad.saved_state import check_like, tensors_of
 from sterad.seeds import generator
 from sterad.streams import Batch, Boundary
@@ -37,6 +48,10 @@ class Replay(Learner):
     """Whether to step on a stream batch while the memory is still empty."""
     includes_raw: ClassVar[bool] = False
     """Whether the raw images are used beside a single view too, not only beside several."""
+    replays: ClassVar[bool] = True
+    """Whether steps on the stream use samples of the memory."""
+    draws_per_step: ClassVar[int] = 1
+    """How often a step retrieves samples."""
     head_classifier: ClassVar[str | None] = "head"
     """The value of `config.classifier` for predictions by the head; None if its outputs are not
     classes."""
@@ -44,21 +59,9 @@ class Replay(Learner):
     def __init__(self, config: ReplayConfig, problem: Problem, parts: Parts) -> None:
         """Draw the network from the problem's seed; see `build_learner`."""
         super().__init__(config, problem)
-        for option in fields(TeacherConfig):
-            value = getattr(config, option.name)
-            if config.teacher == "none" and value != option.default:
-                raise SteradError(f"{option.name}={value} without a teacher: set teacher=ema")
-        if parts.classifier is not None and not parts.memory.capacity:
-            raise SteradError(
-                f"the classifier {config.classifier!r} is fitted to the memory, which keeps "
-                f"nothing here: use {self.head_classifier!r}, or a memory"
-            )
-        if not (self.trains_without_memory or parts.memory.capacity):
-            raise SteradError(
-                f"{type(self).__name__} takes no step without a memory, and this one stores "
-                "nothing: use memory_policy=reservoir, for example"
-            )
+        check_compatible(type(self), config, parts)
         self.parts, self.memory, self.augmentation = parts, parts.memory, parts.augmentation
+        self.retrieval, self._capacity = parts.retrieval, parts.memory.capacity
         self.rng = {name: generator(problem.seed, name) for name in ("network", "views")}
         network = self.make_network(problem.classes or 1)
         self.engine = parts.engine(network, problem.execution, parts.optimizer)
@@ -80,7 +83,11 @@ class Replay(Learner):
         """Return the cost of all steps on a stream batch, and of encoding the memory."""
         replayed: int = config.memory_batch
         teacher = (2 + FORWARD_COST) * (batch_size + replayed) if config.teacher != "none" else 0
-        step = (cls.step_cost(config, batch_size, replayed) + teacher) * config.memory_iterations
+        step = cls.step_cost(config, batch_size, replayed) + teacher
+        if candidates := make_retrieval(config).count_candidates(replayed):
+            ranking = cls.step_cost(config, batch_size, 0) + 2 * FORWARD_COST * candidates
+            step += cls.draws_per_step * ranking
+        step *= config.memory_iterations
         encoded = 0 if config.classifier == cls.head_classifier else FORWARD_COST * memory
         return Cost(step, encoded)
 
@@ -120,11 +127,30 @@ class Replay(Learner):
                 if self.teacher is not None:
                     self.teacher.follow(self.network)
         self.remember(batch)
+        check_size(self.memory, self._capacity)
         return None if loss is None else loss.detach()
 
     def retrieve(self, batch: Batch) -> Batch:
         """Return the images replayed beside `batch`, which is not in memory yet."""
-        return self.memory.sample(self.config.memory_batch)
+        return self.draw(self.config.memory_batch, batch)
+
+    def draw(self, n: int, batch: Batch) -> Batch:
+        """Return at most `n` samples of the memory, chosen by the retrieval."""
+        rise = partial(loss_rise, self, batch)
+        retrieved = self.retrieval.retrieve(self.memory, n, batch, rise)
+        is_random = isinstance(self.retrieval, RandomRetrieval)
+        check_retrieved(retrieved, n, self.memory if is_random else self.retrieval)
+        return retrieved
+
+    def virtual_loss(self, batch: Batch) -> Tensor:
+        """Return the loss of the stream batch alone."""
+        return self.loss(Batch(torch.empty(0), torch.empty(0, dtype=torch.int64)), batch)
+
+    def candidate_losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of each candidate from raw outputs of the head, (n, outputs): (n,)."""
+        targets = torch.searchsorted(self.seen, labels)
+        scores = self.class_scores(outputs)
+        return F.cross_entropy(scores, self.engine.to_device(targets), reduction="none")
 
     @abstractmethod
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
@@ -261,9 +287,11 @@ class Replay(Learner):
 
     def state_dict(self) -> dict[str, Any]:
         """Return weights, optimizer, memory, teacher, tasks and the states of all generators."""
+        retrieval = self.retrieval.state_dict()
         return (
             super().state_dict()
             | self.engine.state_dict()
+            | ({"retrieval": retrieval} if retrieval else {})
             | {
                 "memory": self.memory.state_dict(),
                 "rng": {name: rng.get_state() for name, rng in self.rng.items()},
@@ -293,3 +321,5 @@ class Replay(Learner):
             self.teacher.network.load_state_dict(state["teacher"])
         if self.tasks is not None:
             self.tasks.load_state_dict(state["tasks"])
+        if "retrieval" in state:
+            self.retrieval.load_state_dict(state["retrieval"])

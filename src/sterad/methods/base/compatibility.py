@@ -1,0 +1,36 @@
+"""Fields and parts of a replay method that exclude each other."""
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from sterad.errors import SteradError
+from sterad.memory import RandomRetrieval
+from sterad.methods.base.parts import Parts, ReplayConfig
+from sterad.methods.base.teacher import TeacherConfig
+
+if TYPE_CHECKING:
+    from sterad.methods.base.replay import Replay
+
+
+def check_compatible(method: "type[Replay]", config: ReplayConfig, parts: Parts) -> None:
+    """Raise if a field or a part has no effect, or not the expected one, beside the others."""
+    for option in fields(TeacherConfig):
+        value = getattr(config, option.name)
+        if config.teacher == "none" and value != option.default:
+            raise SteradError(f"{option.name}={value} without a teacher: set teacher=ema")
+    if parts.classifier is not None and not parts.memory.capacity:
+        raise SteradError(
+            f"the classifier {config.classifier!r} is fitted to the memory, which keeps "
+            f"nothing here: use {method.head_classifier!r}, or a memory"
+        )
+    if not (method.trains_without_memory or parts.memory.capacity):
+        raise SteradError(
+            f"{method.__name__} takes no step without a memory, and this one stores "
+            "nothing: use memory_policy=reservoir, for example"
+        )
+    is_random = isinstance(parts.retrieval, RandomRetrieval)
+    if not is_random and not (method.replays and parts.memory.capacity):
+        raise SteradError(
+            f"{method.__name__} replays nothing with the stream batches here, so that "
+            f"{type(parts.retrieval).__name__} has no effect: leave retrieval=random"
+        )

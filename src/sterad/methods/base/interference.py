@@ -1,0 +1,74 @@
+"""Interference: how much a virtual step on the stream batch raises the losses of other samples.
+
+After the virtual step everything is as before, to the bit: weights, buffers, optimizer, gradients
+and generators. Only the count of images through the network has grown.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from sterad.engine import Engine
+from sterad.streams import Batch
+
+if TYPE_CHECKING:
+    from sterad.methods.base.replay import Replay
+
+
+@contextmanager
+def restored(engine: Engine, generators: Mapping[str, torch.Generator]) -> Iterator[None]:
+    """Restore the buffers of the network and the states of generators after the block."""
+    buffers = [(buffer, buffer.clone()) for buffer in engine.network.buffers()]
+    states = [(rng, rng.get_state()) for rng in generators.values()]
+    try:
+        yield
+    finally:
+        for buffer, before in buffers:
+            buffer.copy_(before)
+        for rng, state in states:
+            rng.set_state(state)
+
+
+@contextmanager
+def virtual_step(engine: Engine, gradients: list[Tensor]) -> Iterator[None]:
+    """Move the weights by a step of plain SGD inside the block; gradients are scaled.
+
+    Each weight has the learning rate of its group in the optimizer.
+    """
+    groups, scale = engine.optimizer.param_groups, float(engine.scaler.get_scale())
+    rates = {id(weight): group["lr"] for group in groups for weight in group["params"]}
+    weights = engine.trainable
+    before = [weight.detach().clone() for weight in weights]
+    try:
+        with torch.no_grad():
+            for weight, gradient in zip(weights, gradients, strict=True):
+                weight.sub_(float(rates[id(weight)]) / scale * gradient)
+        yield
+    finally:
+        with torch.no_grad():
+            for weight, saved in zip(weights, before, strict=True):
+                weight.copy_(saved)
+
+
+def loss_rise(learner: "Replay", batch: Batch, candidates: Batch) -> Tensor:
+    """Return how much the losses of candidates rise under a virtual step on `batch`: (n,)."""
+    recorded, learner.sample_losses = learner.sample_losses, None
+    try:
+        with restored(learner.engine, learner.rng):
+            gradients = learner.engine.gradients(learner.virtual_loss(batch))
+        before = _losses(learner, candidates)
+        with virtual_step(learner.engine, gradients):
+            return _losses(learner, candidates) - before
+    finally:
+        learner.sample_losses = recorded
+
+
+def _losses(learner: "Replay", candidates: Batch) -> Tensor:
+    """Return the losses of raw candidates with the running statistics of BatchNorm: (n,)."""
+    learner.engine.images += len(candidates)
+    outputs = learner.engine.evaluate(lambda network, x: network(x), candidates.x)
+    with torch.inference_mode():
+        return learner.candidate_losses(outputs, candidates.y)
