@@ -50,6 +50,8 @@ class FeCAM(ClosedForm):
 
     Config = FeCAMConfig
     config: FeCAMConfig
+    block_rows = 1
+    """No row waits: a prediction would factorize the classes of all waiting rows again."""
 
     def __init__(self, config: FeCAMConfig, problem: Problem) -> None:
         """Start without a class."""
@@ -72,6 +74,9 @@ class FeCAM(ClosedForm):
             chosen = to_device(torch.tensor(positions), self.device)
             add_products(self.scatters[row], before[chosen], after[chosen])
             self.factors.pop(row, None)
+
+    def copy_statistics(self) -> None:
+        """Do nothing: no row waits, so that no copy is made."""
 
     def solve(self) -> list[tuple[Tensor, Tensor]]:
         """Return the mean and the Cholesky factor of each seen class, in ascending order."""

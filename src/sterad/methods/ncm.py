@@ -52,7 +52,10 @@ class NCM(ClosedForm):
 
     def accumulate(self, rows: list[int], before: Tensor, after: Tensor) -> None:
         """Add the squared distances."""
-        self.squares += (before * after).sum()
+        self.squares = self.squares + (before * after).sum()
+
+    def copy_statistics(self) -> None:
+        """Do nothing: `accumulate` makes a new sum."""
 
     def solve(self) -> LinearScores:
         """Return the Gaussian log-likelihoods as linear scores."""
