@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sterad.cli import main
+from sterad.cli.bench import choose_methods
 
 
 @pytest.mark.slow
@@ -38,9 +39,16 @@ def test_invalid_options_are_refused(capsys: pytest.CaptureFixture[str]) -> None
         assert capsys.readouterr().err.startswith(f"sterad: {message}")
 
 
+def test_all_methods_that_train_a_network_are_timed_by_default() -> None:
+    assert {"agd-fd", "er", "gdumb"} < set(choose_methods([]))
+    assert not {"ncm", "slda", "ridge", "fecam", "randumb"} & set(choose_methods([]))
+
+
 def test_methods_are_positional_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "err"]) == 2
     assert "unknown method 'err': did you mean 'er'" in capsys.readouterr().err
+    assert main(["bench", "slda"]) == 2
+    assert "slda trains no network to compare its steps with" in capsys.readouterr().err
     assert main(["bench", "--method", "er"]) == 2
     assert (
         "unknown option --method: give the method as the first argument" in capsys.readouterr().err

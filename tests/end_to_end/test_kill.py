@@ -12,7 +12,7 @@ import pytest
 from sterad.engine.execution import Execution
 from sterad.experiments.config import RunConfig
 from sterad.experiments.run import run
-from sterad.methods import METHODS
+from sterad.methods import METHODS, Replay
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory
 
@@ -32,6 +32,9 @@ MAX_WAIT_S = 0.25
 def values_of(method: str, stream: str, teacher: str) -> dict[str, object]:
     """Return the values of a small run that uses all kinds of state."""
     values = dict(VALUES) if stream != "domain" else {k: VALUES[k] for k in VALUES if k != "tasks"}
+    if not issubclass(METHODS[method], Replay):  # its steps are short
+        del values["memory_batch"]
+        values |= {"per_class": 1000} | ({"projection": 50} if method == "randumb" else {})
     if METHODS[method].trains == "on-stream":
         values |= {"test_then_train": True}
     return values | ({} if teacher == "none" else {"teacher": teacher, "predict_with": "average"})
@@ -44,7 +47,8 @@ def config_of(method: str, stream: str, teacher: str = "none") -> RunConfig:
 def start(config: RunConfig, out: Path) -> subprocess.Popen[bytes]:
     """Start `sterad train` with a checkpoint after each step."""
     method = config.method
-    values = values_of(method.name, config.stream.name, method.fields.teacher)
+    teacher = getattr(method.fields, "teacher", "none")
+    values = values_of(method.name, config.stream.name, teacher)
     flat = [
         f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
         for name, value in values.items()

@@ -32,7 +32,14 @@ def build_with_full_memory(name: str, device: str = "cpu") -> Learner:
     """Return a learner in its second task, with a full memory."""
     cls = METHODS[name]
     problem = Problem(
-        (3, 16, 16), 10, memory=150, flip=True, width=8, announced=True, execution=Execution(device)
+        input_shape=(3, 16, 16),
+        classes=10,
+        memory=150,
+        flip=True,
+        encoder=cls.default_encoder,
+        width=8,
+        announced=True,
+        execution=Execution(device),
     )
     learner = build_learner(cls, cls.Config(), problem)
     learner.observe(make_batch(150))

@@ -39,6 +39,8 @@ NO_CHECKPOINTS = 100_000
 """Steps between checkpoints of an uninterrupted run."""
 SENTENCE = "sterad: interrupted by SIGTERM; finished work is kept"
 WITH_TEACHER = ("agd-fd", "er", "scr", "ocm")
+FIELDS = {"randumb": {"projection": 50}}
+"""Values of methods that would take long with their defaults."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class Training:
         encoder = "resnet18" if self.seed % 8 == 7 else "mlp"
         argv = ["train", self.method, f"--stream={self.stream}", f"--encoder={encoder}"]
         argv += [*DATA, *SMALL, f"--seed={self.seed}"]
+        argv += [f"--{name}={value}" for name, value in FIELDS.get(self.method, {}).items()]
         if self.stream == "replay-file":
             argv.append(f"--file={folder / 'order.npz'}")
         elif self.stream not in ("domain", "long-tail"):
@@ -91,7 +94,8 @@ def train_live(method: str, seed: int, out: Path, checkpoint_every: int) -> int:
     A session needs one batch to build its network. If the feed had ended before the kill there is
     none, and the run starts from the beginning.
     """
-    config = live_config(method=method, seed=seed, encoder="mlp", **LIVE)
+    values = LIVE | FIELDS.get(method, {})
+    config = live_config(method=method, seed=seed, encoder="mlp", **values)
     checkpoint = RunDirectory(out, config.id).newest_checkpoint
     step = load_checkpoint(checkpoint, config.id)["session"]["step"] if checkpoint else 0
     if step == LIVE_STEPS:

@@ -25,9 +25,10 @@ from sterad.bench.timing import Rounds, Spread, Timings
 from sterad.cli.options import parse_options, positional
 from sterad.data.progress import progress
 from sterad.engine.execution import Execution, Precision
+from sterad.errors import SteradError
 from sterad.experiments.run import provenance
 from sterad.files import write_atomically
-from sterad.methods import METHODS
+from sterad.methods import METHODS, Replay
 from sterad.validation import Range
 
 console = Console(highlight=False)
@@ -41,7 +42,7 @@ class BenchOptions:
     """
 
     methods: tuple[str, ...] = positional("METHOD ...", ())
-    """Methods to time (default: all)."""
+    """Methods to time (default: all that train a network)."""
     full: bool = False
     """Use a network of width 64 instead of 20; takes four times as long."""
     image_size: Annotated[int, Range(8, 512)] = 32
@@ -68,7 +69,7 @@ def bench(options: BenchOptions) -> None:
     resolved = setup.resolve(execution)
     # The precision chosen for this image size also applies to the other sizes.
     execution = dataclasses.replace(execution, precision=resolved.precision)
-    names = [METHODS.resolve(name) for name in options.methods] or list(METHODS)
+    names = choose_methods(options.methods)
     compiled = "single passes compiled" if resolved.compile else "nothing compiled"
     console.print(provenance()["machine"])
     console.print(
@@ -109,6 +110,18 @@ def bench(options: BenchOptions) -> None:
         }
         write_atomically(options.json, json.dumps(results, indent=1) + "\n")
         print(options.json)
+
+
+def choose_methods(names: Sequence[str]) -> list[str]:
+    """Return the named methods, or all that train a network; refuse those that train none."""
+    trained = [name for name in METHODS if issubclass(METHODS[name], Replay)]
+    for name in names:
+        if METHODS.resolve(name) not in trained:
+            raise SteradError(
+                f"{METHODS.resolve(name)} trains no network to compare its steps with: time it "
+                "with benchmarks/feature_learners.py"
+            )
+    return [METHODS.resolve(name) for name in names] or trained
 
 
 def _to_dict(timings: Timings) -> dict[str, Any]:

@@ -95,6 +95,11 @@ class Learner(ABC):
         """Images passed through the network in training, all views counted."""
         return 0
 
+    @property
+    def uses_seed(self) -> bool:
+        """Whether what is learned depends on the problem's seed, beside the order of the stream."""
+        return True
+
     @abstractmethod
     def observe(self, batch: Batch) -> Tensor | None:
         """Learn from a batch, which comes once; return its loss, or None without a step."""
