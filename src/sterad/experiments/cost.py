@@ -16,7 +16,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from sterad.data.sources import SOURCES
 from sterad.encoders import ENCODERS
 from sterad.experiments.config import ComponentConfig, RunConfig
-from sterad.methods import METHODS
 from sterad.methods.base.learner import FORWARD_COST
 from sterad.results.record import RunRecord
 
@@ -66,7 +65,7 @@ def size_of(dataset: ComponentConfig) -> Size:
 
 def images(config: RunConfig, size: Size, records: Sequence[RunRecord] = ()) -> float:
     """Return the images of a run: in training, in consolidations and in tests."""
-    method, settings, stream = METHODS[config.method.name], config.settings, config.stream
+    method, settings, stream = config.learner_class, config.settings, config.stream
     train = size.train * (1 - settings.validation)
     batch_size = getattr(stream.fields, "batch_size", 10)
     cost = method.cost(config.method.fields, batch_size, settings.memory, train)
