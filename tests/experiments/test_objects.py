@@ -237,7 +237,7 @@ class Backwards:
 class Encoder:
     def __init__(self, bias):
         self.bias = torch.full((4,), bias)
-    def __call__(self):
+    def __call__(self, *_):
         made = ResNet18((1, 8, 8), 2)
         torch.nn.init.constant_(next(made.parameters()), float(self.bias[0]))
         return made
@@ -302,6 +302,12 @@ def test_objects_cannot_be_sent_to_another_process(tmp_path: Path) -> None:
         Job.from_json(Job(config, tmp_path, ONE_THREAD).to_json())
 
 
+class Boundless:
+    """A memory without a capacity."""
+
+    def update(self, batch: Any) -> None: ...
+
+
 class Uncopied(nn.Identity):
     def __deepcopy__(self, memo: Any) -> Any:
         raise TypeError("it holds a socket")
@@ -327,7 +333,11 @@ class Incomplete(Learner):
             {"memory_policy": Reservoir(5, torch.Generator()), "memory": 6},
             r"the memory Reservoir\(capacity=5, seen=0\) has the capacity 5 and memory is 6: give",
         ),
-        ({"memory": object()}, r"the memory object\(\) has the capacity None and"),
+        ({"memory": object()}, "memory <object .* is of type object: give an integer from 0"),
+        ({"encoder": np.zeros(3)}, "encoder array.* is of type ndarray: give text"),
+        ({"encoder": ""}, "unknown encoder ''"),
+        ({"optimizer": object()}, "optimizer <object .* is unknown: choose"),
+        ({"memory": Boundless()}, r"the memory Boundless\(\) has the capacity None and memory is"),
         (
             {
                 "memory": Reservoir(5, torch.Generator()),
@@ -358,6 +368,8 @@ def test_objects_that_fail_in_use_are_refused_before_training(tmp_path: Path) ->
         run(encoder=Uncopied(), out=tmp_path, execution=ONE_THREAD)
     with pytest.raises(SteradError, match="a RunConfig and method, seed: give these to RunConfig"):
         run(RunConfig.of(), tmp_path, method="er", seed=3)
+    with pytest.raises(SteradError, match="run was given a NoneType and takes a RunConfig, or its"):
+        run(out=tmp_path)
     with pytest.raises(SteradError, match="run was given a dict and takes a RunConfig, or its val"):
         run({}, tmp_path)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())

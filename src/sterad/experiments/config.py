@@ -239,7 +239,8 @@ def _build_settings(
     settings: RunSettings = build(RunSettings, fields)
     if "encoder" in parts:
         return dataclasses.replace(settings, encoder=describe_object(parts["encoder"])), {}
-    encoder = ENCODERS.resolve(settings.encoder or method.component.default_encoder)
+    named = method.component.default_encoder if settings.encoder is None else settings.encoder
+    encoder = ENCODERS.resolve(named)
     return dataclasses.replace(settings, encoder=encoder), {"encoder": ENCODERS[encoder]}
 
 

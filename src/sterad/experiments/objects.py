@@ -121,7 +121,7 @@ def take_parts(values: dict[str, Any], registries: Mapping[str, Registry[Any]]) 
     for name, registry in registries.items():
         if known := registry.name_of(values.get(name)):
             values[name] = known
-    names = [name for name in (*PART_NAMES, "memory_policy") if is_object(values.get(name))]
+    names = [name for name in (*PART_NAMES, "memory_policy") if _is_part(name, values.get(name))]
     parts = {name: values.pop(name) for name in names}
     if "memory_policy" in parts:
         if "memory" in parts:
@@ -136,6 +136,14 @@ def take_parts(values: dict[str, Any], registries: Mapping[str, Registry[Any]]) 
                 f"{values.get('memory')}: give a memory with a capacity, and no other number"
             )
     return parts
+
+
+def _is_part(name: str, value: Any) -> bool:
+    """Return whether an object can be a part; others are refused as the values of fields."""
+    if name == "retrieval":
+        return is_object(value)
+    is_memory = name in ("memory", "memory_policy") and hasattr(value, "update")
+    return is_object(value) and (callable(value) or is_memory)
 
 
 def _is_memory_factory(memory: Any) -> bool:

@@ -98,7 +98,7 @@ def run(
 
 
 def _config_of(config: RunConfig | None, values: Mapping[str, Any]) -> RunConfig:
-    if config is None:
+    if config is None and values:
         return RunConfig.of(**values)
     if not isinstance(config, RunConfig):
         raise SteradError(
