@@ -50,7 +50,7 @@ class Registry(Generic[T]):
         main, aliases = canonical_name(name), [canonical_name(other) for other in alias]
 
         def add(component: T) -> T:
-            if problem := self.find_problem(component) or _find_ignored_fields(component):
+            if problem := self.problem_of(component):
                 raise SteradError(
                     f"the {self.kind} {main!r} of {_qualified_name(component)} {problem}"
                 )
@@ -67,6 +67,14 @@ class Registry(Generic[T]):
             return component
 
         return add
+
+    def problem_of(self, component: Any) -> str | None:
+        """Return why a component cannot be used, or None."""
+        return self.find_problem(component) or _find_ignored_fields(component)
+
+    def name_of(self, component: Any) -> str | None:
+        """Return the name that a component is registered under, or None."""
+        return next((name for name in self if self._components[name] is component), None)
 
     def resolve(self, name: str) -> str:
         """Return the registered spelling of `name`; raise an error with the nearest known name."""

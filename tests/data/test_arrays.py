@@ -32,6 +32,26 @@ def test_every_format_of_an_image_gives_the_same_bytes(given: object) -> None:
     np.testing.assert_array_equal(images, BYTES)
 
 
+@pytest.mark.parametrize("shape", [(5, 8, 12), (5, 1, 8, 12), (5, 8, 12, 1), (5, 3, 8, 12)])
+def test_images_need_not_be_square(shape: tuple[int, ...]) -> None:
+    given = RNG.integers(0, 256, shape, dtype=np.uint8)
+    images = as_inputs(given)
+    assert images.shape[2:] == (8, 12)
+    np.testing.assert_array_equal(images.reshape(given.shape), given)
+    last = np.moveaxis(np.zeros((2, 3, 5, 9), np.uint8), 1, 3)
+    assert as_inputs(last).shape == (2, 3, 5, 9)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [((2, 1, 1, 1), (1, 1, 1)), ((2, 1, 1, 3), (3, 1, 1)), ((2, 3, 1, 1), (3, 1, 1))],
+)
+def test_of_two_readings_the_square_one_counts(
+    shape: tuple[int, ...], expected: tuple[int, ...]
+) -> None:
+    assert as_inputs(np.zeros(shape, np.uint8)).shape[1:] == expected
+
+
 @pytest.mark.parametrize("shape", [(5, 8, 8), (5, 1, 8, 8), (5, 8, 8, 1)])
 def test_gray_images_get_a_channel(shape: tuple[int, ...]) -> None:
     images = as_inputs(BYTES[:, 0].reshape(shape))
@@ -57,8 +77,14 @@ def test_vectors_become_float32(dtype: type) -> None:
         (np.full((2, 8, 8), np.nan), "contain nan at index 0"),
         (np.array([np.zeros((8, 8)), np.full((8, 8), np.inf)]), "contain inf at index 1"),
         (np.zeros((2, 8, 8), np.int64), "int64.*give uint8 from 0 to 255"),
-        (np.zeros((2, 8, 8), bool), "bool"),
+        (np.zeros((2, 8, 8), np.int32), r"int32.*convert .* with astype\(np.uint8\)"),
+        (np.zeros((2, 8, 8), np.uint16), "uint16.*divide 16-bit values by 65535"),
+        (np.zeros((2, 8, 8), bool), r"bool.*astype\(float\)"),
         (np.zeros((2, 3, 3, 3), np.uint8), "channels can be first or last"),
+        (np.zeros((2, 3, 8, 3), np.uint8), "channels can be first or last"),
+        (np.zeros((2, 1, 8, 3), np.uint8), "channels can be first or last"),
+        (np.zeros((2, 4, 8, 6), np.uint8), r"four channels .* alpha.*x\[:, :3\] if all"),
+        (np.zeros((2, 8, 6, 4), np.uint8), r"four channels .* alpha.*x\[..., :3\] if all"),
         (np.zeros((2, 2, 8, 8), np.uint8), r"shape \(2, 2, 8, 8\).*1 or 3 channels"),
         (np.zeros(7), r"shape \(7,\)"),
         ([[1.0, 2.0], [3.0]], "cannot be converted to one array"),
@@ -100,6 +126,16 @@ def test_area_resize_upwards_keeps_the_mean() -> None:
     assert abs(area_resize(images, 3).mean() - images.mean()) < 1
 
 
+def test_area_resize_of_rectangles_averages_blocks() -> None:
+    images = np.random.default_rng(0).integers(0, 256, (5, 3, 24, 12), dtype=np.uint8)
+    blocks = images.reshape(5, 3, 6, 4, 4, 3).mean(axis=(3, 5))
+    np.testing.assert_array_equal(area_resize(images, (6, 4)), np.floor(blocks + 0.5 + 1e-6))
+    assert area_resize(images, (24, 12)) is images
+    square = area_resize(images, 12)
+    np.testing.assert_array_equal(square, area_resize(images, (12, 12)))
+    assert square.shape == (5, 3, 12, 12)
+
+
 def test_area_resize_to_the_same_size_returns_the_array() -> None:
     images = np.zeros((1, 1, 8, 8), np.uint8)
     assert area_resize(images, 8) is images
@@ -109,5 +145,7 @@ def test_area_resize_to_the_same_size_returns_the_array() -> None:
 def test_invalid_sizes_raise() -> None:
     with pytest.raises(SteradError, match="image_size 33 is more than 4 times the 8 pixels"):
         area_resize(np.zeros((1, 1, 8, 8), np.uint8), 33)
+    with pytest.raises(SteradError, match="image_width 50 is more than 4 times the 12 pixels"):
+        area_resize(np.zeros((1, 1, 8, 12), np.uint8), (8, 50))
     with pytest.raises(SteradError, match="feature vectors"):
         area_resize(np.zeros((3, 7), np.float32), 8)

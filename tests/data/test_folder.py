@@ -49,8 +49,7 @@ def test_conversion_to_gray_and_to_a_size(
     save_image: Callable[..., None], make_folder: Made
 ) -> None:
     root = make_folder(size=(12, 8))
-    with pytest.raises(SteradError, match=r"has 12x8 pixels and is not square: give image_size"):
-        Folder(root=root, folder="pets").load()
+    assert Folder(root=root, folder="pets").load().input_shape == (3, 8, 12)
     save_image(root / "pets" / "ant" / "9.png", np.full((30, 20), 9, np.uint8))
     data = Folder(root=root, folder="pets", image_size=6, channels=1).load()
     assert data.input_shape == (1, 6, 6)
@@ -102,13 +101,6 @@ def test_damaged_image_raises(make_folder: Made) -> None:
     with pytest.raises(
         SteradError, match=rf"^3 of 20 images cannot be decoded: {files} .*{remedy}"
     ):
-        Folder(root=root, folder="pets").load()
-
-
-def test_sixteen_bit_image_raises(save_image: Callable[..., None], make_folder: Made) -> None:
-    root = make_folder(("train", "test"))
-    save_image(root / "pets" / "train" / "ant" / "1.png", np.full((8, 8), 40_000, np.uint16))
-    with pytest.raises(SteradError, match=r"more than 8 bits per channel"):
         Folder(root=root, folder="pets").load()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sterad import RunConfig
 from sterad.data import Npz
 from sterad.errors import SteradError
 
@@ -40,6 +41,27 @@ def test_keras_array_names_and_full_path(tmp_path: Path) -> None:
     np.savez(file, x_train=IMAGES, y_train=LABELS, x_test=IMAGES, y_test=LABELS)
     data = Npz(root=tmp_path / "elsewhere", npz_file=str(file), classes=2, per_class=1).load()
     assert data.train_labels.tolist() == [0, 1]
+
+
+def test_a_path_is_text_or_a_path(tmp_path: Path) -> None:
+    root = saved(tmp_path)
+    data = Npz(npz_file=root / "mine.npz").load()
+    assert data.digest == Npz(root=root, npz_file="mine.npz").load().digest
+    assert Npz(npz_file=Path("mine.npz")) == Npz(npz_file="mine.npz")
+    config = RunConfig.of(dataset="npz", root=root, npz_file=Path("mine.npz"))
+    assert config == RunConfig.of(dataset="npz", root=root, npz_file="mine.npz")
+    assert RunConfig.from_dict(config.to_dict(with_paths=True)) == config
+
+
+def test_images_that_are_not_square(tmp_path: Path) -> None:
+    wide = np.random.default_rng(0).integers(0, 256, (8, 6, 9, 3), dtype=np.uint8)
+    root = saved(tmp_path, train_images=wide, test_images=wide[:4])
+    data = Npz(root=root, npz_file="mine.npz").load()
+    np.testing.assert_array_equal(data.train_images, np.moveaxis(wide, 3, 1))
+    smaller = Npz(root=root, npz_file="mine.npz", image_size=4, image_width=6).load()
+    assert smaller.input_shape == (3, 4, 6)
+    with pytest.raises(SteradError, match="image_width 6 is set without a height: give image_size"):
+        Npz(root=root, npz_file="mine.npz", image_width=6)
 
 
 def test_feature_vectors(tmp_path: Path) -> None:

@@ -23,6 +23,13 @@ def test_shapes_follow_the_fields() -> None:
     assert not data.flip
 
 
+def test_images_need_not_be_square() -> None:
+    wide = Synthetic(image_size=5, image_width=9, noise=0.0).load()
+    assert wide.input_shape == (1, 5, 9)
+    square = Synthetic(image_size=9, noise=0.0).load()
+    np.testing.assert_array_equal(wide.train_images, square.train_images[:, :, ::2])
+
+
 def test_images_depend_on_the_data_seed_only() -> None:
     first, again, other = (Synthetic(data_seed=seed).load() for seed in (3, 3, 4))
     np.testing.assert_array_equal(first.train_images, again.train_images)

@@ -48,6 +48,20 @@ def test_rotation_agrees_with_kornia_and_with_quarters() -> None:
     torch.testing.assert_close(Rotation(90 - 1e-4)(x), Rotation(90)(x), atol=1e-4, rtol=0)
 
 
+@pytest.mark.parametrize(("height", "width"), [(12, 20), (17, 9)])
+@pytest.mark.parametrize("degrees", [36.0, 90.0, 144.0, 180.0, 270.0])
+def test_rectangles_are_rotated_without_distortion(height: int, width: int, degrees: float) -> None:
+    x = torch.rand(4, 3, height, width, generator=torch.Generator().manual_seed(0))
+    turned = kornia.geometry.transform.rotate(x, torch.full((4,), degrees))
+    torch.testing.assert_close(Rotation(degrees)(x), turned, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("transform", ALL)
+def test_rectangles_keep_their_shape(transform: DomainTransform) -> None:
+    x = images()[..., :5]
+    assert transform(x).shape == x.shape
+
+
 def test_a_permutation_is_the_same_in_all_images_and_channels() -> None:
     x = images(2, 3, 4)
     y = Permutation(5)(x)

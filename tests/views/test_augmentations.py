@@ -34,6 +34,15 @@ def test_a_view_has_the_shape_of_its_images(name: str, n: int, channels: int, si
         assert not torch.equal(view, x)
 
 
+@pytest.mark.parametrize("name", list(AUGMENTATIONS))
+@pytest.mark.parametrize(("height", "width"), [(8, 24), (33, 9)])
+def test_images_need_not_be_square(name: str, height: int, width: int) -> None:
+    x = torch.rand(5, 3, height, width, generator=rng(1))
+    view = AUGMENTATIONS[name](flip=True)(x, rng())
+    assert view.shape == x.shape
+    assert 0 <= float(view.min()) <= float(view.max()) <= 1
+
+
 @pytest.mark.parametrize("name", ["full", "partial"])
 def test_the_generator_is_the_only_source_of_randomness(name: str) -> None:
     x, augmentation = torch.rand(8, 3, 16, 16, generator=rng(1)), AUGMENTATIONS[name](flip=True)

@@ -200,6 +200,20 @@ def test_sixteenfold_matches_numpy_block_by_block(side: int) -> None:
     assert torch.equal(x, original)
 
 
+def test_sixteen_variants_of_a_rectangle_have_its_shape() -> None:
+    x = torch.rand(3, 2, 6, 10, generator=torch.Generator().manual_seed(0))
+    shown = sixteenfold(x)
+    assert shown.shape == (FOLD * 3, 2, 6, 10)
+    for g in (0, 1):  # by 0 and 180 degrees
+        for j in range(4):
+            for i in range(3):
+                expected = reference(x[i].numpy(), g, j)
+                assert np.array_equal(shown[(4 * g + j) * 3 + i].numpy(), expected)
+    quarter, three = shown[24:27], shown[36:39]
+    torch.testing.assert_close(quarter.flip(2, 3), three)
+    assert torch.allclose(quarter.mean((2, 3)), x.mean((2, 3)), atol=0.05)
+
+
 def test_no_two_variants_are_the_same_and_each_has_the_same_pixels() -> None:
     x = torch.rand(1, 1, 6, 6, generator=torch.Generator().manual_seed(1))
     rows = sixteenfold(x).flatten(1)

@@ -25,7 +25,8 @@ def as_inputs(array: object, what: str = "images") -> Array:
     """Return images as uint8 (N, c, h, w), or feature vectors as float32 (N, d).
 
     Images are uint8 or floats in [0, 1], of shape (N, h, w), (N, c, h, w) or (N, h, w, c) with
-    c in {1, 3}. Feature vectors are numbers of shape (N, d). `what` names the array in messages.
+    c in {1, 3}; where both axes can be the channels, the square reading counts. Feature vectors are
+    numbers of shape (N, d). `what` names the array in messages.
     """
     values = _as_numpy(array, what)
     if values.ndim == 2:
@@ -70,8 +71,16 @@ def _as_uint8(values: Array, what: str) -> ByteArray:
     if values.dtype == np.uint8:
         return values
     if values.dtype.kind != "f":
+        remedies = {
+            "uint16": "divide 16-bit values by 65535",
+            "bool": "convert them with astype(float)",
+        }
+        remedy = remedies.get(
+            values.dtype.name, "convert values from 0 to 255 with astype(np.uint8)"
+        )
         raise SteradError(
-            f"{what} are of type {values.dtype}: give uint8 from 0 to 255, or floats in [0, 1]"
+            f"{what} are of type {values.dtype}: give uint8 from 0 to 255, or floats in [0, 1]; "
+            f"{remedy}"
         )
     inside = (values >= 0) & (values <= 1)  # False for NaN
     _check_values(~inside, values, what, "must be in [0, 1]: divide by 255 or rescale")
@@ -92,46 +101,62 @@ def _to_channels_first(images: ByteArray, what: str) -> ByteArray:
     if images.ndim == 3:
         return images[:, None]
     shape = images.shape
-    first = images.ndim == 4 and shape[1] in (1, 3) and shape[2] == shape[3]
-    last = images.ndim == 4 and shape[3] in (1, 3) and shape[1] == shape[2]
-    if first and last and shape[1] > 1:
-        raise SteradError(
-            f"{what} of shape {shape} are ambiguous, channels can be first or last: construct "
-            "Dataset directly with uint8 (N, c, h, w)"
-        )
+    first = images.ndim == 4 and shape[1] in (1, 3)
+    last = images.ndim == 4 and shape[3] in (1, 3)
+    if first and last:
+        first, last = shape[2] == shape[3], shape[1] == shape[2]
+        if first == last and shape != (len(images), 1, 1, 1):
+            raise SteradError(
+                f"{what} of shape {shape} are ambiguous, channels can be first or last: construct "
+                "Dataset directly with uint8 (N, c, h, w)"
+            )
     if not (first or last):
-        raise SteradError(
-            f"{what} have shape {shape}: give square images as (N, h, w), (N, c, h, w) or "
-            "(N, h, w, c) with 1 or 3 channels, or feature vectors as (N, d)"
-        )
+        raise SteradError(f"{what} have shape {shape}: {_shape_remedy(shape)}")
     return images if first else np.moveaxis(images, 3, 1)
 
 
-def area_resize(images: Array, size: int | None) -> Array:
-    """Resize images (n, c, h, h) to uint8 (n, c, size, size) by averaging areas.
+def _shape_remedy(shape: tuple[int, ...]) -> str:
+    if len(shape) == 4 and 4 in (shape[1], shape[3]):
+        three = "x[:, :3]" if shape[1] == 4 else "x[..., :3]"
+        return (
+            "four channels are red, green, blue and alpha, or CMYK: convert them to three, for "
+            f"example with {three} if all pixels are opaque"
+        )
+    return (
+        "give images as (N, h, w), (N, c, h, w) or (N, h, w, c) with 1 or 3 channels, or feature "
+        "vectors as (N, d)"
+    )
 
-    Each new pixel is the mean of the area that it covers. Images are returned unchanged if size
-    is None or h.
+
+def area_resize(images: Array, size: int | tuple[int, int] | None) -> Array:
+    """Resize images (n, c, h, w) to uint8 (n, c, height, width) by averaging areas.
+
+    size: height and width, or one number for both. Each new pixel is the mean of the area that it
+    covers. Images are returned unchanged if they have this size, or if size is None.
 
     >>> image = np.array([[0, 0, 8, 8], [0, 8, 8, 8], [0, 0, 0, 0], [4, 4, 4, 4]], np.uint8)
     >>> area_resize(image[None, None], 2)[0, 0]
     array([[2, 8],
            [2, 2]], dtype=uint8)
     """
-    if size is None or images.shape[-1] == size:
+    if size is None:
         return images
     if images.ndim != 4:
         raise SteradError(
             f"image_size {size} is set, but the inputs are feature vectors: omit image_size"
         )
-    side = images.shape[-1]
-    if size > MAX_UPSCALE * side:
-        raise SteradError(
-            f"image_size {size} is more than {MAX_UPSCALE} times the {side} pixels of these "
-            f"images: give at most {MAX_UPSCALE * side}"
-        )
-    weights = area_weights(side, size)
-    means = weights @ images.astype(np.float32) @ weights.T
+    sizes = (size, size) if isinstance(size, int) else size
+    if images.shape[2:] == sizes:
+        return images
+    for name, old, new in zip(("image_size", "image_width"), images.shape[2:], sizes, strict=True):
+        if new > MAX_UPSCALE * old:
+            option = "image_size" if sizes[0] == sizes[1] else name
+            raise SteradError(
+                f"{option} {new} is more than {MAX_UPSCALE} times the {old} pixels of these "
+                f"images: give at most {MAX_UPSCALE * old}"
+            )
+    rows, columns = map(area_weights, images.shape[2:], sizes)
+    means = rows @ images.astype(np.float32) @ columns.T
     # Round ties up with a margin larger than float32 rounding errors: all machines agree.
     resized: ByteArray = np.floor(means + np.float32(0.501)).astype(np.uint8)
     return resized

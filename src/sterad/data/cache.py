@@ -28,7 +28,7 @@ from sterad.data.arrays import Array, array_bytes, array_digest, array_header
 from sterad.errors import SteradError
 from sterad.files import reading
 
-FORMAT = 4
+FORMAT = 5
 MANIFEST = "manifest.json"
 REMEDY = "it is decoded again when it is needed"
 

@@ -52,7 +52,7 @@ class Core50(FileDataset):
         folders = [home / f"s{number}" / name for number in sessions for name in objects]
         paths, folder = list_class_images(folders, OFFICIAL_REMEDY)
         domains, labels = np.divmod(folder, len(objects))
-        files = ImageFiles(paths, IMAGE_SIZE, self.image_size)
+        files = ImageFiles(paths, (IMAGE_SIZE, IMAGE_SIZE), self.target_size)
         return Split(labels, files.fetch, domains), paths
 
 

@@ -19,7 +19,7 @@ ARRAY_FIELDS = ("train_images", "train_labels", "test_images", "test_labels", "d
 class Dataset:
     """Training and test data, validated on construction.
 
-    Inputs are images, uint8 (N, c, h, w) with h = w, or feature vectors, float32 (N, d).
+    Inputs are images, uint8 (N, c, h, w), or feature vectors, float32 (N, d).
     The arrays may be memory-mapped: validation reads labels and vectors but never images.
     """
 
@@ -139,11 +139,11 @@ def _names_from_labels(train: IntArray, test: IntArray) -> tuple[str, ...]:
 
 
 def _check_inputs(inputs: Array, what: str) -> None:
-    image = inputs.ndim == 4 and inputs.dtype == np.uint8 and inputs.shape[2] == inputs.shape[3]
+    image = inputs.ndim == 4 and inputs.dtype == np.uint8
     vector = inputs.ndim == 2 and inputs.dtype == np.float32
     if not (image or vector):
         raise SteradError(
-            f"{what} are {inputs.dtype} of shape {inputs.shape}: give square images as uint8 "
+            f"{what} are {inputs.dtype} of shape {inputs.shape}: give images as uint8 "
             "(N, c, h, w) or feature vectors as float32 (N, d)"
         )
     if inputs.size == 0:

@@ -4,7 +4,7 @@
 """
 
 import dataclasses
-from dataclasses import Field, dataclass
+from dataclasses import Field, dataclass, field
 from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
@@ -13,7 +13,7 @@ from sterad.data.arrays import IntArray, area_resize
 from sterad.data.dataset import Dataset, occurrence_index
 from sterad.errors import SteradError
 from sterad.registry import Registry
-from sterad.validation import Count, Range, check_fields
+from sterad.validation import OMIT_DEFAULT_FROM_ID, Count, Range, check_fields
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,24 @@ class Subset:
     """Number of test images per class, first ones first (default: all)."""
     image_size: Annotated[int, Range(4, 4096)] | None = None
     """Height and width to which images are resized by averaging areas (default: original size)."""
+    image_width: Annotated[int, Range(4, 4096)] | None = field(
+        default=None, metadata=OMIT_DEFAULT_FROM_ID
+    )
+    """Width, if it differs from the height, which is image_size then."""
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.image_width is not None and self.image_size is None:
+            raise SteradError(
+                f"image_width {self.image_width} is set without a height: give image_size as well"
+            )
+
+    @property
+    def target_size(self) -> tuple[int, int] | None:
+        """Height and width to which images are resized; None for the original size."""
+        if self.image_size is None:
+            return None
+        return self.image_size, self.image_width or self.image_size
 
     def choose(
         self, labels: IntArray, classes: int, split: str, domains: IntArray | None = None
@@ -114,15 +129,15 @@ class Subset:
                 f"classes is {self.classes}, but the dataset has {classes}: give 2 to {classes}"
             )
         kept = np.flatnonzero(labels < (classes if self.classes is None else self.classes))
-        field = "per_class" if split == "train" else "test_per_class"
-        limit: int | None = getattr(self, field)
+        option = "per_class" if split == "train" else "test_per_class"
+        limit: int | None = getattr(self, option)
         if limit is None or not len(kept):
             return kept
         largest = int(np.bincount(labels[kept]).max())
         if limit > largest:
             raise SteradError(
-                f"{field} is {limit}, but the largest class has {largest} {split} images: "
-                f"give at most {largest}, or omit {field}"
+                f"{option} is {limit}, but the largest class has {largest} {split} images: "
+                f"give at most {largest}, or omit {option}"
             )
         if domains is None:
             return kept[occurrence_index(labels[kept]) < limit]
@@ -137,9 +152,9 @@ class Subset:
         test = self.choose(dataset.test_labels, dataset.classes, "test")
         return dataclasses.replace(
             dataset,
-            train_images=area_resize(dataset.train_images[train], self.image_size),
+            train_images=area_resize(dataset.train_images[train], self.target_size),
             train_labels=dataset.train_labels[train],
-            test_images=area_resize(dataset.test_images[test], self.image_size),
+            test_images=area_resize(dataset.test_images[test], self.target_size),
             test_labels=dataset.test_labels[test],
             class_names=dataset.class_names[: self.classes],
             domains=None if dataset.domains is None else dataset.domains[train],

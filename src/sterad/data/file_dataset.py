@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -190,8 +190,12 @@ class FileDataset(Subset):
     @property
     def key(self) -> str:
         """Name of the cache entry, from all options that change the images."""
-        skipped = {f.name for f in dataclasses.fields(self) if {"place", "view"} & set(f.metadata)}
-        options = {k: v for k, v in dataclasses.asdict(self).items() if k not in skipped}
+        options = {
+            one.name: value
+            for one in dataclasses.fields(self)
+            if not {"place", "view"} & set(one.metadata)
+            and ((value := getattr(self, one.name)) != one.default or not _is_omitted(one))
+        }
         options |= {"location": where} if (where := self.location()) else {}
         text = json.dumps(options, sort_keys=True)
         return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
@@ -220,10 +224,15 @@ class FileDataset(Subset):
                 count = min(MAX_CHUNK_IMAGES, max(1, MAX_CHUNK_BYTES // size))
                 for start in range(0, len(positions), count):
                     part = positions[start : start + count]
-                    yield area_resize(split.fetch(part), self.image_size)
+                    yield area_resize(split.fetch(part), self.target_size)
                     advance(len(part))
 
         return cache.Chunks(len(positions), chunks)
+
+
+def _is_omitted(one: dataclasses.Field[Any]) -> bool:
+    """Return whether a field is not part of keys and ids while it has its default."""
+    return "omit_default_from_id" in one.metadata
 
 
 def _single_chunk(array: IntArray) -> cache.Chunks:

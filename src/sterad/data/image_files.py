@@ -1,4 +1,8 @@
-"""Find image files and decode them with Pillow in threads, to one size and channel count."""
+"""Find image files and decode them with Pillow in threads, to one size and channel count.
+
+Transparent pixels are blended with a background, 16 bits per channel are scaled to 8, and the
+orientation in the EXIF data is applied.
+"""
 
 import hashlib
 import io
@@ -7,11 +11,12 @@ import re
 import stat
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,8 +37,28 @@ MAX_FILE_BYTES = 1 << 28
 """Bytes of one image file, as many as MAX_PIXELS have at most."""
 MAX_FILES_LISTED = 50
 """Number of damaged files listed in one message."""
-DEEP_MODES = frozenset({"I", "F", "I;16", "I;16B", "I;16L", "I;16N"})
-"""Pillow modes with more than 8 bits per channel; their conversion would clip values."""
+DEEP_MODES = frozenset({"I", "F"})
+"""Pillow modes with 32 bits per channel, whose largest value is not known."""
+DEEP_FORMATS = ("PNG", "PPM")
+"""Formats with 16 bits per channel at most, which Pillow may open in the mode I."""
+ALPHA_MODES = frozenset({"RGBA", "LA", "PA", "RGBa", "La"})
+"""Pillow modes with an alpha channel."""
+SHADES = {"white": 255, "black": 0}
+"""Value of each background."""
+ORIENTATION_TAG = 0x0112
+"""EXIF tag of the position of the camera."""
+TURNS = {
+    2: (0, True),
+    3: (2, False),
+    4: (2, True),
+    5: (3, True),
+    6: (3, False),
+    7: (1, True),
+    8: (1, False),
+}
+"""EXIF orientation to counterclockwise quarter turns, and whether to mirror the result."""
+Fit = Literal["crop", "stretch", "pad"]
+Background = Literal["white", "black"]
 
 
 @dataclass(frozen=True)
@@ -41,14 +66,18 @@ class ImageFiles:
     """A list of image files that `fetch` decodes by position."""
 
     paths: Sequence[str]
-    side: int
+    native: tuple[int, int]
     """Height and width that every image must have, if there is no `size`."""
-    size: int | None
-    """Height and width to which the largest center square of each image is resized."""
+    size: tuple[int, int] | None
+    """Height and width to which each image is resized."""
     channels: int = 3
+    fit: Fit = "crop"
+    """What to do with another ratio of height and width: crop the center, stretch, or pad."""
+    background: Background = "white"
+    """Color behind transparent pixels and around padded images."""
 
     def fetch(self, positions: IntArray) -> ByteArray:
-        """Decode the images at these positions: uint8 (n, c, h, h)."""
+        """Decode the images at these positions: uint8 (n, c, h, w)."""
         pillow = require_extra("PIL.Image", "images")
         paths = [self.paths[position] for position in positions]
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
@@ -56,23 +85,53 @@ class ImageFiles:
 
     def _decode_one(self, pillow: ModuleType, path: str) -> Array:
         try:
-            pixels = _read_pixels(pillow, path, self.channels)
+            pixels = read_pixels(pillow, path, self.channels, self.background)
         except Exception as error:  # a decoder can raise any exception on a damaged file
             raise decoding_error(pillow, self.paths, self.channels) from error
         height, width = pixels.shape[1:]
-        if self.size is None and (height, width) != (self.side, self.side):
-            raise SteradError(
-                f"the image {path!r} has {width}x{height} pixels instead of "
-                f"{self.side}x{self.side}: give image_size to resize all images"
-            )
-        side = min(height, width)
-        top, left = (height - side) // 2, (width - side) // 2
-        square = pixels[None, :, top : top + side, left : left + side]
+        if self.size is None:
+            if (height, width) != self.native:
+                raise SteradError(
+                    f"the image {path!r} has {width}x{height} pixels instead of "
+                    f"{self.native[1]}x{self.native[0]}: give image_size to resize all images"
+                )
+            return pixels
         try:
-            resized: ByteArray = area_resize(square, self.size)[0]
+            return _fit_size(pixels, self.size, self.fit, SHADES[self.background])
         except SteradError as error:
             raise SteradError(f"the image {path!r}: {error}") from error
-        return resized
+
+
+def _fit_size(pixels: ByteArray, size: tuple[int, int], fit: Fit, shade: int) -> ByteArray:
+    """Return an image (c, h, w) in the given height and width."""
+    (height, width), (new_height, new_width) = pixels.shape[1:], size
+    is_wide = width * new_height > height * new_width
+    if fit == "crop":
+        if is_wide:
+            pixels = _center(pixels, height, _divide(height * new_width, new_height))
+        else:
+            pixels = _center(pixels, _divide(width * new_height, new_width), width)
+    elif fit == "pad":
+        if is_wide:
+            inner = _divide(height * new_width, width), new_width
+        else:
+            inner = new_height, _divide(width * new_height, height)
+        padded = np.full((len(pixels), *size), shade, np.uint8)
+        _center(padded, *inner)[:] = area_resize(pixels[None], inner)[0]
+        return padded
+    resized: ByteArray = area_resize(pixels[None], size)[0]
+    return resized
+
+
+def _center(pixels: ByteArray, height: int, width: int) -> ByteArray:
+    """Return the center of an image, as a view."""
+    top, left = (pixels.shape[1] - height) // 2, (pixels.shape[2] - width) // 2
+    return pixels[:, top : top + height, left : left + width]
+
+
+def _divide(product: int, divisor: int) -> int:
+    """Return the quotient, rounded, and at least 1."""
+    return max(1, (2 * product + divisor) // (2 * divisor))
 
 
 def decoding_error(pillow: ModuleType, paths: Sequence[str], channels: int) -> SteradError:
@@ -80,7 +139,7 @@ def decoding_error(pillow: ModuleType, paths: Sequence[str], channels: int) -> S
 
     def failure(path: str) -> str | None:
         try:
-            _read_pixels(pillow, path, channels)
+            read_pixels(pillow, path, channels)
         except Exception as error:  # a decoder can raise any exception on a damaged file
             return f"{path!r} ({str(error) or type(error).__name__})"
         return None
@@ -111,14 +170,44 @@ def open_image(pillow: ModuleType, path: str) -> Any:
     return image
 
 
-def _read_pixels(pillow: ModuleType, path: str, channels: int) -> ByteArray:
+def read_pixels(
+    pillow: ModuleType, path: str, channels: int, background: Background = "white"
+) -> ByteArray:
+    """Decode an image to uint8 (channels, h, w), turned as its EXIF orientation says."""
+    mode = "RGB" if channels == 3 else "L"
     with open_image(pillow, path) as image:
-        if image.mode in DEEP_MODES:
-            raise SteradError(f"it has more than 8 bits per channel, mode {image.mode}")
-        if image.mode == "P" and "transparency" in image.info:
+        quarters, is_mirrored = TURNS.get(_read_orientation(image), (0, False))
+        image = _to_8_bits(pillow, image)
+        if image.mode in ALPHA_MODES or "transparency" in image.info:
             image = image.convert("RGBA")
-        decoded = np.asarray(image.convert("RGB" if channels == 3 else "L"))
-    return decoded.transpose(2, 0, 1) if channels == 3 else decoded[None]
+            shade = SHADES[background]
+            behind = pillow.new("RGBA", image.size, (shade, shade, shade, 255))
+            image = pillow.alpha_composite(behind, image)
+        decoded = np.asarray(image.convert(mode))
+    turned = np.rot90(decoded, quarters)
+    turned = turned[:, ::-1] if is_mirrored else turned
+    return turned.transpose(2, 0, 1) if channels == 3 else turned[None]
+
+
+def _read_orientation(image: Any) -> int:
+    """Return the EXIF orientation of an image; 1, upright, if there is none."""
+    with suppress(Exception):  # damaged EXIF data say nothing about the pixels
+        orientation: int = image.getexif().get(ORIENTATION_TAG, 1)
+        return orientation
+    return 1
+
+
+def _to_8_bits(pillow: ModuleType, image: Any) -> Any:
+    """Return an image with 16 bits per channel divided by 257, so that 65,535 becomes 255."""
+    is_deep = image.mode.startswith("I;16")
+    if image.mode in DEEP_MODES and image.format not in DEEP_FORMATS:
+        raise SteradError(
+            f"it has 32 bits per channel, mode {image.mode}; save it with 8 or 16 bits"
+        )
+    if not is_deep and image.mode not in DEEP_MODES:
+        return image
+    values = np.asarray(image).astype(np.int64)
+    return pillow.fromarray(((values + 128) // 257).clip(0, 255).astype(np.uint8))
 
 
 def list_class_images(

@@ -1,16 +1,23 @@
 """`synthetic`: random images with any number of classes, images, pixels and channels."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
 
-from sterad.data.arrays import ByteArray, FloatArray, IntArray
+from sterad.data.arrays import Array, ByteArray, FloatArray, IntArray
 from sterad.data.dataset import Dataset
 from sterad.data.dataset_config import DATASETS, Defaults
 from sterad.errors import SteradError
 from sterad.seeds import numpy_generator
-from sterad.validation import Count, NonNegative, Range, Seed, check_fields
+from sterad.validation import (
+    OMIT_DEFAULT_FROM_ID,
+    Count,
+    NonNegative,
+    Range,
+    Seed,
+    check_fields,
+)
 
 MAX_BYTES = 8 << 30
 """Largest total size of the images, which are generated in memory."""
@@ -33,6 +40,10 @@ class Synthetic:
     """Number of test images per class."""
     image_size: Annotated[int, Range(1, 4096)] = 8
     """Height and width in pixels."""
+    image_width: Annotated[int, Range(1, 4096)] | None = field(
+        default=None, metadata=OMIT_DEFAULT_FROM_ID
+    )
+    """Width, if it differs from the height, which is image_size then."""
     channels: Annotated[int, Range(1, 64)] = 1
     """Number of channels: 1 for gray, 3 for color."""
     noise: NonNegative = 0.25
@@ -43,9 +54,10 @@ class Synthetic:
     def __post_init__(self) -> None:
         check_fields(self)
         images = self.classes * (self.per_class + self.test_per_class)
-        if images * self.channels * self.image_size**2 > MAX_BYTES:
+        width = self.image_width or self.image_size
+        if images * self.channels * self.image_size * width > MAX_BYTES:
             raise SteradError(
-                f"{images:,} synthetic images of {self.image_size}x{self.image_size} pixels need "
+                f"{images:,} synthetic images of {width}x{self.image_size} pixels need "
                 f"more than {MAX_BYTES >> 30} GiB: give fewer classes, fewer images or smaller "
                 "images"
             )
@@ -73,10 +85,9 @@ class Synthetic:
 
     def _interpolate(self, grids: FloatArray) -> FloatArray:
         """Interpolate grids (n, c, g, g) linearly to images (n, c, h, w)."""
-        positions = np.linspace(0, GRID_SIZE - 1, self.image_size, dtype=np.float32)
-        distances = np.abs(positions[:, None] - np.arange(GRID_SIZE, dtype=np.float32))
-        weights = np.maximum(0, 1 - distances)
-        images: FloatArray = weights @ grids @ weights.T
+        rows = _linear_weights(self.image_size)
+        columns = _linear_weights(self.image_width or self.image_size)
+        images: FloatArray = rows @ grids @ columns.T
         return images
 
     def _generate(
@@ -95,3 +106,11 @@ class Synthetic:
             floats.clip(0, 1, out=floats)
             images[start : start + step] = np.rint(np.multiply(floats, 255, out=floats))
         return images
+
+
+def _linear_weights(size: int) -> Array:
+    """Return the weight of each grid point in each pixel along one axis: (size, GRID_SIZE)."""
+    positions = np.linspace(0, GRID_SIZE - 1, size, dtype=np.float32)
+    distances = np.abs(positions[:, None] - np.arange(GRID_SIZE, dtype=np.float32))
+    weights: Array = np.maximum(0, 1 - distances)
+    return weights

@@ -41,8 +41,12 @@ class TinyImageNet(FileDataset):
         paths, labels = list_class_images(folders, OFFICIAL_REMEDY)
         val_paths, val_labels = _list_val_images(home, wnids)
         return Contents(
-            train=Split(labels, ImageFiles(paths, IMAGE_SIZE, self.image_size).fetch),
-            test=Split(val_labels, ImageFiles(val_paths, IMAGE_SIZE, self.image_size).fetch),
+            train=Split(
+                labels, ImageFiles(paths, (IMAGE_SIZE, IMAGE_SIZE), self.target_size).fetch
+            ),
+            test=Split(
+                val_labels, ImageFiles(val_paths, (IMAGE_SIZE, IMAGE_SIZE), self.target_size).fetch
+            ),
             class_names=_read_names(home, wnids),
             sources=(
                 home / "wnids.txt",

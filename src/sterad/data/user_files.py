@@ -1,6 +1,7 @@
 """`folder` and `npz`: image files of the user, one folder per class, or arrays in one .npz file."""
 
 import itertools
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -15,17 +16,19 @@ from sterad.data.dataset_config import DATASETS, Defaults
 from sterad.data.file_dataset import Contents, FileDataset, Split
 from sterad.data.image_files import (
     MAX_FILES_LISTED,
+    Background,
+    Fit,
     ImageFiles,
     decoding_error,
     find_shared_images,
     list_class_images,
-    open_image,
+    read_pixels,
 )
 from sterad.errors import SteradError
 from sterad.files import reading
 from sterad.optional_imports import require_extra
 from sterad.seeds import numpy_generator
-from sterad.validation import Range, Seed
+from sterad.validation import OMIT_DEFAULT_FROM_ID, Range, Seed
 
 TEST_FOLDERS = ("test", "val", "valid", "validation")
 ARRAY_NAMES = {
@@ -48,9 +51,14 @@ class UserFiles(FileDataset):
     path_field: ClassVar[str]
     """Field with the path of the file or folder."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # Equal paths are equal configs, given as text or as a Path.
+        object.__setattr__(self, self.path_field, os.fspath(getattr(self, self.path_field)))
+
     def user_path(self) -> Path:
         """Return the user's file or folder, below the root or in the working directory."""
-        name: str = getattr(self, self.path_field)
+        name = str(getattr(self, self.path_field))
         option = f"--{self.path_field.replace('_', '-')}"
         if not name:
             raise SteradError(f"the dataset {self.name} needs {option}: give its path")
@@ -78,7 +86,7 @@ class UserFiles(FileDataset):
 class Folder(UserFiles):
     """Your own image files: FOLDER/train/CLASS/* and FOLDER/test/CLASS/*, or FOLDER/CLASS/*."""
 
-    folder: str = field(default="", metadata={"place": True})
+    folder: str | Path = field(default="", metadata={"place": True})
     """Folder with one sub-folder per class, in the root or in the working directory."""
     channels: Literal[1, 3] = 3
     """Number of channels to which images are converted: 3 for color, 1 for gray."""
@@ -86,6 +94,10 @@ class Folder(UserFiles):
     """Share of each class used as test images if there is no test folder."""
     split_seed: Seed = 0
     """Seed of the split into training and test images; independent of the seed of a run."""
+    fit: Fit = field(default="crop", metadata=OMIT_DEFAULT_FROM_ID)
+    """How an image of another shape gets image_size: crop its center, stretch it, or pad it."""
+    background: Background = field(default="white", metadata=OMIT_DEFAULT_FROM_ID)
+    """Color behind transparent pixels and around padded images."""
 
     name: ClassVar[str] = "folder"
     path_field: ClassVar[str] = "folder"
@@ -109,7 +121,14 @@ class Folder(UserFiles):
             is_test = np.arange(len(paths) + len(test_paths)) >= len(paths)
             paths, labels = paths + test_paths, np.concatenate([labels, test_labels])
         _require_separate(paths, is_test)
-        files = ImageFiles(paths, self._find_side(paths), self.image_size, self.channels)
+        files = ImageFiles(
+            paths,
+            self._find_size(paths),
+            self.target_size,
+            self.channels,
+            self.fit,
+            self.background,
+        )
 
         def split(positions: IntArray) -> Split:
             return Split(labels[positions], lambda at: files.fetch(positions[at]))
@@ -135,22 +154,16 @@ class Folder(UserFiles):
         is_test[order] = occurrence_index(labels[order]) < quota[labels[order]]
         return is_test
 
-    def _find_side(self, paths: list[str]) -> int:
-        """Return image_size, or the side of the first image, which all images must have."""
-        if self.image_size is not None:
-            return self.image_size
-        path, pillow = paths[0], require_extra("PIL.Image", "images")
+    def _find_size(self, paths: list[str]) -> tuple[int, int]:
+        """Return height and width of the first image, which all have if they are not resized."""
+        if self.target_size is not None:
+            return self.target_size
+        pillow = require_extra("PIL.Image", "images")
         try:
-            with open_image(pillow, path) as image:
-                width, height = image.size
+            _, height, width = read_pixels(pillow, paths[0], self.channels).shape
         except Exception as error:  # a decoder can raise any exception on a damaged file
             raise decoding_error(pillow, paths, self.channels) from error
-        if width != height:
-            raise SteradError(
-                f"the image {path!r} has {width}x{height} pixels and is not square: give "
-                "image_size to crop each image to its center square and resize it"
-            )
-        return int(width)
+        return height, width
 
 
 def _require_separate(paths: list[str], is_test: npt.NDArray[np.bool_]) -> None:
@@ -203,7 +216,7 @@ def _list_sources(paths: list[str], *homes: Path) -> tuple[Path, ...]:
 class Npz(UserFiles):
     """Your own arrays: train_images, train_labels, test_images, test_labels, class_names."""
 
-    npz_file: str = field(default="", metadata={"place": True})
+    npz_file: str | Path = field(default="", metadata={"place": True})
     """Path of the .npz file, in the root or in the working directory."""
 
     name: ClassVar[str] = "npz"

@@ -4,21 +4,30 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from sterad.classifiers import CLASSIFIERS
-from sterad.data import DATASETS
+from sterad.data import Defaults
 from sterad.data.user_files import UserFiles
 from sterad.encoders import ENCODERS
 from sterad.engine import Execution
 from sterad.errors import SteradError
+from sterad.experiments.components import KINDS, Choice, assign_fields, build_stream, choose
+from sterad.experiments.objects import (
+    DIGEST_SUFFIX,
+    copy_parts,
+    describe_object,
+    describe_parts,
+    part_digests,
+    refuse_objects,
+    take_parts,
+)
 from sterad.memory import MEMORIES, RETRIEVALS
-from sterad.methods import METHODS, Problem
+from sterad.methods import METHODS, Learner, Problem, build_learner
 from sterad.plugins import source_digest
 from sterad.registry import Registry
 from sterad.sphere import LAWS
-from sterad.streams import STREAMS
 from sterad.validation import (
     Count,
     MemorySize,
@@ -26,19 +35,10 @@ from sterad.validation import (
     Seed,
     Width,
     build,
-    check_value,
-    field_names,
     resolve_field_name,
-    unknown_field,
 )
 from sterad.views import AUGMENTATIONS
 
-KINDS: dict[str, tuple[Registry[Any], str]] = {
-    "method": (METHODS, "agd-fd"),
-    "dataset": (DATASETS, "digits"),
-    "stream": (STREAMS, "clear"),
-}
-"""Registry and default of each kind of component that a run has."""
 PART_REGISTRIES: dict[str, Registry[Any]] = {
     "augmentation": AUGMENTATIONS,
     "classifier": CLASSIFIERS,
@@ -48,8 +48,6 @@ PART_REGISTRIES: dict[str, Registry[Any]] = {
 }
 """Fields of methods that name registered components, whose code is part of the id if it is the
 user's own."""
-RESERVED_NAMES = {*KINDS, "name", "digests"}
-"""Keys of `RunConfig.to_dict`, which no field may have."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +72,12 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class ComponentConfig:
-    """A registered component and the values of its fields."""
+    """A component and the values of its fields."""
 
     name: str
     fields: Any
+    component: Any = field(default=None, compare=False, repr=False)
+    """The class of a method; None: the one that is registered under the name."""
 
     def to_dict(self, with_paths: bool = False) -> dict[str, Any]:
         """Return the name and the fields as one dictionary, without the paths of data files.
@@ -86,11 +86,11 @@ class ComponentConfig:
         added after runs had been recorded, while they have their default.
         """
         values = dataclasses.asdict(self.fields)
-        for field in dataclasses.fields(self.fields):
-            is_default = values[field.name] == field.default
-            is_omitted = is_default and field.metadata.get("omit_default_from_id")
-            if is_omitted or (field.metadata.get("place") and not with_paths):
-                del values[field.name]
+        for one in dataclasses.fields(self.fields):
+            is_default = values[one.name] == one.default
+            is_omitted = is_default and one.metadata.get("omit_default_from_id")
+            if is_omitted or (one.metadata.get("place") and not with_paths):
+                del values[one.name]
         return {"name": self.name} | values
 
 
@@ -111,11 +111,17 @@ class RunConfig:
     stream: ComponentConfig
     settings: RunSettings
     digests: tuple[tuple[str, str], ...] = ()
-    """Digests of the user's own data and code, by kind: a run depends on them beside its fields."""
+    """Digests of the user's own data, code and objects, by kind: a run depends on them beside its
+    fields."""
+    parts: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """Objects in place of parts that fields name; `digests` identifies them."""
 
     @classmethod
     def of(cls, **values: Any) -> "RunConfig":
-        """Build from flat names, as the command line and study files give them.
+        """Build from flat names, as the command line and study files give them, or from objects.
+
+        Objects are a method (a subclass of Learner), a dataset, a stream, and the parts `encoder`,
+        `memory`, `retrieval`, `optimizer`, `augmentation` and `classifier`.
 
         >>> config = RunConfig.of(method="agd-fd", stream="blurry", variance=3, seed=1)
         >>> config.method.fields.variance, config.stream.fields.tasks, config.settings.width
@@ -131,39 +137,28 @@ class RunConfig:
     ) -> "RunConfig":
         """Build from flat names; `find_digest` returns the digest of a dataset."""
         given = {resolve_field_name(name): value for name, value in values.items()}
-        names = {
-            kind: registry.resolve(check_value(kind, given.pop(kind, default), str))
+        parts = take_parts(given, PART_REGISTRIES)
+        chosen = {
+            kind: choose(kind, given.pop(kind, default), registry)
             for kind, (registry, default) in KINDS.items()
         }
-        components = {kind: registry[names[kind]] for kind, (registry, _) in KINDS.items()}
-        owners = {"settings": RunSettings, **components, "method": components["method"].Config}
-        where = f"a run of {names['method']} on {names['stream']} {names['dataset']}"
-        parts = route_fields(given, owners, where)
-        dataset = build(owners["dataset"], parts["dataset"])
+        fields = assign_fields(given, chosen, RunSettings)
+        dataset = chosen["dataset"].config or build(chosen["dataset"].component, fields["dataset"])
         defaults = dataset.defaults()
-        for part, name in (("stream", "tasks"), ("stream", "scale"), ("settings", "width")):
-            if name in field_names(owners[part]) and parts[part].get(name) is None:
-                parts[part][name] = getattr(defaults, name)
-        settings: RunSettings = build(RunSettings, parts["settings"])
-        encoder = ENCODERS.resolve(settings.encoder or components["method"].default_encoder)
-        settings = dataclasses.replace(settings, encoder=encoder)
-        components["encoder"] = ENCODERS[encoder]
-        method = build(owners["method"], parts["method"])
-        for field, registry in PART_REGISTRIES.items():
-            if (name := getattr(method, field, "")) in registry:
-                method = dataclasses.replace(method, **{field: registry.resolve(name)})
-                components[field.replace("_", " ")] = registry[name]
-        stream = build(owners["stream"], parts["stream"])
-        if hasattr(stream, "with_hash"):  # it reads a file
-            stream = stream.with_hash()
+        settings, encoders = _build_settings(fields["settings"], defaults, chosen["method"], parts)
+        stream = build_stream(fields["stream"], defaults, chosen["stream"])
+        method, components = _build_method(fields["method"], chosen["method"])
+        components |= {kind: chosen[kind].component for kind in ("dataset", "stream")} | encoders
         digests = {f"{kind} code": source_digest(one) for kind, one in components.items()}
-        digests["data"] = find_digest(dataset)
+        digests |= {f"{kind}{DIGEST_SUFFIX}": one.digest for kind, one in chosen.items()}
+        digests |= {"data": find_digest(dataset), **part_digests(parts)}
         return cls(
-            ComponentConfig(names["method"], method),
-            ComponentConfig(names["dataset"], dataset),
-            ComponentConfig(names["stream"], stream),
+            ComponentConfig(chosen["method"].name, method, chosen["method"].component),
+            ComponentConfig(chosen["dataset"].name, dataset),
+            ComponentConfig(chosen["stream"].name, stream),
             settings,
             tuple((kind, digest) for kind, digest in sorted(digests.items()) if digest),
+            parts,
         )
 
     def to_dict(self, with_paths: bool = False) -> dict[str, Any]:
@@ -172,8 +167,22 @@ class RunConfig:
         parts |= dataclasses.asdict(self.settings)
         if self.digests:
             parts["digests"] = dict(self.digests)
+        for name, text in describe_parts(self.parts).items():
+            owner = parts["method"] if hasattr(self.method.fields, name) else parts
+            owner[name] = text
         values: dict[str, Any] = json.loads(json.dumps(parts, default=str))
         return values
+
+    @property
+    def learner_class(self) -> type[Learner]:
+        """Return the class of the method."""
+        return self.method.component or METHODS[self.method.name]
+
+    def build_learner(self, problem: Problem, steps: int | None = None) -> Learner:
+        """Return a new learner for a problem, with copies of the objects of this config."""
+        settings, digests = self.settings, dict(self.digests)
+        parts = copy_parts(self.parts, digests, settings.memory, settings.seed)
+        return build_learner(self.learner_class, self.method.fields, problem, steps, **parts)
 
     def problem(
         self,
@@ -184,13 +193,13 @@ class RunConfig:
         announced: bool = False,
     ) -> Problem:
         """Return what a learner is built from, for inputs of a shape."""
-        settings = self.settings
+        settings, default = self.settings, self.learner_class.default_encoder
         return Problem(
             input_shape=input_shape,
             classes=classes,
             memory=settings.memory,
             flip=flip,
-            encoder=settings.encoder or METHODS[self.method.name].default_encoder,
+            encoder=default if "encoder" in self.parts else settings.encoder or default,
             width=settings.width or self.dataset.fields.defaults().width,
             seed=settings.seed,
             announced=announced,
@@ -200,6 +209,7 @@ class RunConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunConfig":
         """Return the config of `to_dict()`; refuse data or code that have changed since."""
+        refuse_objects(values)
         flat = {name: value for name, value in values.items() if name not in (*KINDS, "digests")}
         for kind in KINDS:
             flat |= values[kind] | {kind: values[kind]["name"]}
@@ -221,30 +231,30 @@ class RunConfig:
         return "-".join((*parts, digest))
 
 
+def _build_settings(
+    fields: dict[str, Any], defaults: Defaults, method: Choice, parts: Mapping[str, Any]
+) -> tuple[RunSettings, dict[str, Any]]:
+    """Return the settings with every default, and the registered encoder that they name."""
+    if fields.get("width") is None:
+        fields["width"] = defaults.width
+    settings: RunSettings = build(RunSettings, fields)
+    if "encoder" in parts:
+        return dataclasses.replace(settings, encoder=describe_object(parts["encoder"])), {}
+    named = method.component.default_encoder if settings.encoder is None else settings.encoder
+    encoder = ENCODERS.resolve(named)
+    return dataclasses.replace(settings, encoder=encoder), {"encoder": ENCODERS[encoder]}
+
+
+def _build_method(fields: Mapping[str, Any], chosen: Choice) -> tuple[Any, dict[str, Any]]:
+    """Return the config of a method, and the registered components that it depends on."""
+    method, components = build(chosen.component.Config, fields), {"method": chosen.component}
+    for part, registry in PART_REGISTRIES.items():
+        if (name := getattr(method, part, "")) in registry:
+            method = dataclasses.replace(method, **{part: registry.resolve(name)})
+            components[part.replace("_", " ")] = registry[name]
+    return method, components
+
+
 def changed_digests(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
     """Return the kinds of data and code in which two runs differ."""
     return [kind for kind in sorted({*first, *second}) if first.get(kind) != second.get(kind)]
-
-
-def route_fields(
-    values: Mapping[str, Any], owners: Mapping[str, type[Any]], where: str
-) -> dict[str, dict[str, Any]]:
-    """Assign each value to the one owner with a field of its name; `where` is for messages."""
-    parts: dict[str, dict[str, Any]] = {part: {} for part in owners}
-    for owner in owners.values():
-        for taken in RESERVED_NAMES.intersection(field_names(owner)):
-            raise SteradError(
-                f"the field {taken!r} of {owner.__name__} would hide the {taken} of the run or of "
-                "its parts: rename it in the plugin"
-            )
-    for name, value in values.items():
-        matching = [part for part, owner in owners.items() if name in field_names(owner)]
-        if not matching:
-            known = [field for owner in owners.values() for field in field_names(owner)]
-            raise unknown_field(name, [*known, *KINDS], where)
-        if len(matching) > 1:
-            raise SteradError(
-                f"the field {name!r} belongs to {' and '.join(matching)}: rename it in the plugin"
-            )
-        parts[matching[0]][name] = value
-    return parts

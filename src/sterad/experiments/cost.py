@@ -16,7 +16,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from sterad.data.sources import SOURCES
 from sterad.encoders import ENCODERS
 from sterad.experiments.config import ComponentConfig, RunConfig
-from sterad.methods import METHODS
 from sterad.methods.base.learner import FORWARD_COST
 from sterad.results.record import RunRecord
 
@@ -60,13 +59,13 @@ def size_of(dataset: ComponentConfig) -> Size:
     official = SOURCES[dataset.name]
     classes, train = fields.selected_counts(*fields.full_counts())
     each = fields.test_per_class or official.test / official.classes
-    side = fields.image_size or official.image[1]
-    return Size(train, classes * each, (official.image[0], side, side))
+    size = fields.target_size or official.image[1:]
+    return Size(train, classes * each, (official.image[0], *size))
 
 
 def images(config: RunConfig, size: Size, records: Sequence[RunRecord] = ()) -> float:
     """Return the images of a run: in training, in consolidations and in tests."""
-    method, settings, stream = METHODS[config.method.name], config.settings, config.stream
+    method, settings, stream = config.learner_class, config.settings, config.stream
     train = size.train * (1 - settings.validation)
     batch_size = getattr(stream.fields, "batch_size", 10)
     cost = method.cost(config.method.fields, batch_size, settings.memory, train)
@@ -96,7 +95,7 @@ def _seconds_per_image(
         for record in records
         if (record.config["encoder"], record.config["width"]) == (encoder, width)
         and record.images_per_second > 0
-        and _side(record.config["dataset"]) == shape[-1]
+        and _image_size(record.config["dataset"]) == shape[1:]
     ]
     if measured:
         source = f"the median of {len(measured)} runs of this network and size"
@@ -107,10 +106,12 @@ def _seconds_per_image(
     return seconds, "nominal for two cores, scaled by multiplications"
 
 
-def _side(dataset: Mapping[str, Any]) -> int | None:
-    name = dataset["name"]
-    native = SOURCES[name].image[1] if name in SOURCES else {"digits": 8}.get(name)
-    return dataset.get("image_size") or native
+def _image_size(dataset: Mapping[str, Any]) -> tuple[int, ...] | None:
+    """Return height and width of the images of a recorded run, if they are known."""
+    name, height = dataset["name"], dataset.get("image_size")
+    if height:
+        return height, dataset.get("image_width") or height
+    return SOURCES[name].image[1:] if name in SOURCES else {"digits": (8, 8)}.get(name)
 
 
 @cache

@@ -19,7 +19,6 @@ from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
 from sterad.experiments.session import LossRecorder, Session
 from sterad.labels import LabelIndex
-from sterad.methods import build_learner
 from sterad.results.record import Moment, StreamFacts
 from sterad.streams import Batch
 from sterad.streams.live import LiveStream
@@ -41,7 +40,7 @@ class LiveSession(Session):
         problem = config.problem(shape, execution)
         if len(shape) == 1:
             problem = replace(problem, encoder="mlp")
-        self.learner = build_learner(config.method.name, config.method.fields, problem)
+        self.learner = config.build_learner(problem)
         self.feed, self.waiting = feed, [first]
         self.stretch: int = config.stream.fields.stretch
         self.total_steps = self.total_samples = None  # the length of a feed is unknown

@@ -19,6 +19,7 @@ import torch
 from sterad.errors import SteradError
 from sterad.experiments.checkpoint import load_checkpoint
 from sterad.experiments.config import RunConfig, changed_digests
+from sterad.experiments.objects import DIGEST_SUFFIX
 from sterad.experiments.session import Session
 from sterad.files import reading
 from sterad.results.run_directory import RunDirectory
@@ -125,7 +126,10 @@ def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def earlier_versions(config: RunConfig, out: Path) -> Iterator[tuple[RunDirectory, list[str]]]:
-    """Yield runs under `out` that differ only in their data or code, and what differs."""
+    """Yield runs under `out` that differ only in their data or code, and what differs.
+
+    A run of another object, such as other weights, is no version of this one.
+    """
     values = config.to_dict()
     values.pop("digests", None)
     for path in sorted(out.glob(f"{config.id.rpartition('-')[0]}-*")):
@@ -135,7 +139,8 @@ def earlier_versions(config: RunConfig, out: Path) -> Iterator[tuple[RunDirector
             changed = changed_digests(dict(config.digests), dict(other.pop("digests", {})))
         except (SteradError, ValueError, TypeError):
             continue  # reading that run reports what is wrong with it
-        if changed and other == values:
+        is_other = any(kind.endswith(DIGEST_SUFFIX) for kind in changed)
+        if changed and not is_other and other == values:
             yield run, changed
 
 

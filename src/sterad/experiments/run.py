@@ -9,7 +9,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from sterad.experiments.resume import Start, find_start
 from sterad.experiments.session import Session
 from sterad.files import reading
 from sterad.loggers import JsonLines, Logger
-from sterad.methods import build_learner
 from sterad.results.record import Moment, RunRecord, SpherePicture
 from sterad.results.run_directory import RunDirectory
 from sterad.streams import Stream
@@ -42,16 +41,19 @@ CODE_VERSION_VARIABLE = "STERAD_SHIPPED"
 
 
 def run(
-    config: RunConfig,
+    config: RunConfig | None = None,
     out: str | Path = "runs",
     execution: Execution | None = None,
     checkpoint_every: int | None = None,
     loggers: Sequence[Logger] = (),
     feed: Iterable[tuple[Any, Any]] | None = None,
     accept_changes: bool = False,
+    **values: Any,
 ) -> RunRecord:
     """Return the record of `config`: read it if finished, else start or resume the run.
 
+    values: names and objects for `RunConfig.of`, in place of a config, for example
+        `run(method=ER, dataset=Dataset.from_arrays(...), stream=Blurry(tasks=5), memory=100)`.
     checkpoint_every: steps between checkpoints, beside those at the ends of tasks (default: so
         that they take less than 1 % of the time).
     feed: pairs of (images, labels) without a known end, for a config of `live_config`.
@@ -61,11 +63,7 @@ def run(
     Whatever kills the process, the next call continues from the last checkpoint, and the metrics
     are those of an uninterrupted run to the last bit.
     """
-    if not isinstance(config, RunConfig):
-        raise SteradError(
-            f"run was given a {type(config).__name__} and takes a RunConfig: "
-            'run(RunConfig.of(method="agd-fd", dataset="digits"))'
-        )
+    config = _config_of(config, values)
     schedule = CheckpointSchedule(checkpoint_every)
     folder = RunDirectory(Path(out), config.id)
     if (finished := folder.read_record()) is not None:
@@ -99,6 +97,21 @@ def run(
     return record
 
 
+def _config_of(config: RunConfig | None, values: Mapping[str, Any]) -> RunConfig:
+    if config is None and values:
+        return RunConfig.of(**values)
+    if not isinstance(config, RunConfig):
+        raise SteradError(
+            f"run was given a {type(config).__name__} and takes a RunConfig, or its values: "
+            'run(method="agd-fd", dataset="digits")'
+        )
+    if values:
+        raise SteradError(
+            f"run was given a RunConfig and {', '.join(values)}: give these to RunConfig.of"
+        )
+    return config
+
+
 def prepare(
     config: RunConfig, execution: Execution, feed: Iterable[tuple[Any, Any]] | None = None
 ) -> Session:
@@ -122,7 +135,7 @@ def prepare(
     problem = config.problem(
         dataset.input_shape, execution, dataset.classes, dataset.flip, announced
     )
-    learner = build_learner(config.method.name, config.method.fields, problem, len(stream))
+    learner = config.build_learner(problem, len(stream))
     session = Session(learner, stream, settings.anytime, settings.test_then_train)
     session.data_digest = whole.digest
     return session

@@ -48,12 +48,18 @@ class Rotation(DomainTransform):
     """Angle, counterclockwise."""
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the images rotated: exactly by quarter turns, bilinearly by other angles."""
+        """Return the images rotated: exactly by quarter turns, bilinearly by other angles.
+
+        A rectangle keeps its height and width, so that its ends leave the image.
+        """
         quarters, rest = divmod(self.degrees, 90)
-        if rest == 0:
+        height, width = x.shape[2:]
+        if rest == 0 and (height == width or quarters % 2 == 0):
             return torch.rot90(x, int(quarters), (2, 3))
         angle = math.radians(self.degrees)
-        turn = [[math.cos(angle), -math.sin(angle), 0], [math.sin(angle), math.cos(angle), 0]]
+        cosine, sine = math.cos(angle), math.sin(angle)
+        # Coordinates are from -1 to 1 along each axis, whatever its length.
+        turn = [[cosine, -sine * (height / width), 0], [sine * (width / height), cosine, 0]]
         affine = x.new_tensor(turn).expand(len(x), 2, 3)
         grid = F.affine_grid(affine, list(x.shape), align_corners=False)
         return F.grid_sample(x, grid, align_corners=False).clamp_(0, 1)

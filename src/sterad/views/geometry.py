@@ -168,11 +168,12 @@ def _axis_slices(move: int, size: int, mirror: bool) -> tuple[slice, slice]:
 
 
 def sixteenfold(x: Tensor) -> Tensor:
-    """Return 16 variants of each image of x: (n, c, s, s) as (16 n, c, s, s), in blocks of n.
+    """Return 16 variants of each image of x: (n, c, h, w) as (16 n, c, h, w), in blocks of n.
 
     The augmentation of OCM. Block 4 g + j holds inner variant j, rotated as a whole by the g-th of
     0°, 180°, 90°, 270°. The inner variants are the image itself, and the image with its left half,
-    both halves, or its right half rotated by 180° in place.
+    both halves, or its right half rotated by 180° in place. A rectangle that is rotated by 90° or
+    270° is resized to its old height and width.
 
     >>> sixteenfold(torch.tensor([[[[1, 2], [3, 4]]]]))[:8].flatten(1)[[0, 1, 2, 3, 4]]
     tensor([[1, 2, 3, 4],
@@ -190,7 +191,11 @@ def sixteenfold(x: Tensor) -> Tensor:
         (left, turned_right),
     )
     inner = torch.cat([torch.cat(pair, dim=3) for pair in halves])
-    return torch.cat([inner.rot90(quarters, (2, 3)) for quarters in QUARTER_TURNS])
+    turned = [inner.rot90(quarters, (2, 3)) for quarters in QUARTER_TURNS]
+    if x.shape[2] != x.shape[3]:
+        size = tuple(x.shape[2:])
+        turned[2:] = [functional.interpolate(one, size, mode="bilinear") for one in turned[2:]]
+    return torch.cat(turned)
 
 
 def _uniform(
