@@ -10,7 +10,9 @@ from typing import Annotated, Any
 from sterad.classifiers import CLASSIFIERS
 from sterad.data import DATASETS
 from sterad.data.user_files import UserFiles
-from sterad.encoders import ENCODERS
+from sterad.encoders import EncoderOptions, resolve_encoder
+from sterad.encoders.make import name_without_folder
+from sterad.encoders.weights import weights_digest
 from sterad.engine import Execution
 from sterad.errors import SteradError
 from sterad.memory import MEMORIES
@@ -52,15 +54,16 @@ RESERVED_NAMES = {*KINDS, "name", "digests"}
 
 
 @dataclass(frozen=True)
-class RunSettings:
-    """Settings that every method has in common."""
+class CommonSettings:
+    """Settings of the stream, the memory and the evaluations."""
 
     seed: Seed = 0
     """Seed of label order, stream, network, views and memory."""
     memory: MemorySize = 200
     """Capacity of the memory in images."""
     encoder: str | None = None
-    """Encoder; `sterad list encoders` lists all (default: the method's, mostly resnet18)."""
+    """Encoder, timm:NAME, torchvision:NAME, hf:NAME or FILE.py:FUNCTION; `sterad list encoders`
+    lists all (default: the method's, mostly resnet18)."""
     width: Width | None = None
     """Channels of the encoder's first stage (default: the usual width for the dataset)."""
     anytime: Count = 10
@@ -72,6 +75,33 @@ class RunSettings:
 
 
 @dataclass(frozen=True)
+class RunSettings(EncoderOptions, CommonSettings):
+    """Settings that every method has in common."""
+
+    def to_dict(self, with_paths: bool = False) -> dict[str, Any]:
+        """Return all values, without the paths of the encoder's files by default."""
+        values = identifying_values(self, with_paths)
+        if self.encoder is not None and not with_paths:
+            values["encoder"] = name_without_folder(self.encoder)
+        return values
+
+
+def identifying_values(config: Any, with_paths: bool = False) -> dict[str, Any]:
+    """Return the values of a dataclass's fields, without the paths of files.
+
+    The id must not depend on where files are. It does not depend either on fields that were added
+    after runs had been recorded, while they have their default.
+    """
+    values = dataclasses.asdict(config)
+    for field in dataclasses.fields(config):
+        is_default = values[field.name] == field.default
+        is_omitted = is_default and field.metadata.get("omit_default_from_id")
+        if is_omitted or (field.metadata.get("place") and not with_paths):
+            del values[field.name]
+    return values
+
+
+@dataclass(frozen=True)
 class ComponentConfig:
     """A registered component and the values of its fields."""
 
@@ -79,18 +109,8 @@ class ComponentConfig:
     fields: Any
 
     def to_dict(self, with_paths: bool = False) -> dict[str, Any]:
-        """Return the name and the fields as one dictionary, without the paths of data files.
-
-        The id must not depend on where the data are. It does not depend either on fields that were
-        added after runs had been recorded, while they have their default.
-        """
-        values = dataclasses.asdict(self.fields)
-        for field in dataclasses.fields(self.fields):
-            is_default = values[field.name] == field.default
-            is_omitted = is_default and field.metadata.get("omit_default_from_id")
-            if is_omitted or (field.metadata.get("place") and not with_paths):
-                del values[field.name]
-        return {"name": self.name} | values
+        """Return the name and the fields as one dictionary, without the paths of data files."""
+        return {"name": self.name} | identifying_values(self.fields, with_paths)
 
 
 def contents_digest(dataset: Any) -> str | None:
@@ -144,9 +164,9 @@ class RunConfig:
             if name in field_names(owners[part]) and parts[part].get(name) is None:
                 parts[part][name] = getattr(defaults, name)
         settings: RunSettings = build(RunSettings, parts["settings"])
-        encoder = ENCODERS.resolve(settings.encoder or components["method"].default_encoder)
+        encoder = settings.encoder or components["method"].default_encoder
+        encoder, components["encoder"] = resolve_encoder(encoder)
         settings = dataclasses.replace(settings, encoder=encoder)
-        components["encoder"] = ENCODERS[encoder]
         method = build(owners["method"], parts["method"])
         for field, registry in PART_REGISTRIES.items():
             if (name := getattr(method, field, "")) in registry:
@@ -157,6 +177,7 @@ class RunConfig:
             stream = stream.with_hash()
         digests = {f"{kind} code": source_digest(one) for kind, one in components.items()}
         digests["data"] = find_digest(dataset)
+        digests["weights"] = weights_digest(settings.weights) if settings.weights else None
         return cls(
             ComponentConfig(names["method"], method),
             ComponentConfig(names["dataset"], dataset),
@@ -168,7 +189,7 @@ class RunConfig:
     def to_dict(self, with_paths: bool = False) -> dict[str, Any]:
         """Return everything as JSON values, without the paths of data files by default."""
         parts = {kind: getattr(self, kind).to_dict(with_paths) for kind in KINDS}
-        parts |= dataclasses.asdict(self.settings)
+        parts |= self.settings.to_dict(with_paths)
         if self.digests:
             parts["digests"] = dict(self.digests)
         values: dict[str, Any] = json.loads(json.dumps(parts, default=str))
@@ -194,6 +215,7 @@ class RunConfig:
             seed=settings.seed,
             announced=announced,
             execution=execution,
+            encoder_options=EncoderOptions.of(settings),
         )
 
     @classmethod

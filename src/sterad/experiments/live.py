@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from sterad.encoders.resnet import IMAGE_ENCODERS
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
@@ -39,7 +40,7 @@ class LiveSession(Session):
             raise SteradError("the feed ended before its first batch: give at least one")
         shape = tuple(first.x.shape[1:])
         problem = config.problem(shape, execution)
-        if len(shape) == 1:
+        if len(shape) == 1 and problem.encoder in IMAGE_ENCODERS:
             problem = replace(problem, encoder="mlp")
         self.learner = build_learner(config.method.name, config.method.fields, problem)
         self.feed, self.waiting = feed, [first]

@@ -9,10 +9,9 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.nn import Parameter
 
 from sterad.classifiers import CLASSIFIERS, Classifier
-from sterad.encoders import Encoder, Network, make_encoder
+from sterad.encoders import Encoder, Network
 from sterad.engine import Engine
 from sterad.engine.engine import MakeOptimizer
 from sterad.errors import SteradError
@@ -90,16 +89,18 @@ class ReplayConfig(TeacherConfig, OptimizerConfig):
 
 
 def make_optimizer(
-    config: OptimizerConfig, parameters: Iterable[Parameter], scaled: bool = False
+    config: OptimizerConfig, parameters: Iterable[Any], scaled: bool = False
 ) -> torch.optim.Optimizer:
     """Return the optimizer that a config names.
 
+    parameters: weights, or parameter groups with their own learning rates.
     scaled: whether the loss is scaled, so that steps with infinite gradients are skipped.
     """
     weights = list(parameters)
+    groups = [one["params"] if isinstance(one, dict) else [one] for one in weights]
     # The fused kernel keeps its step count beside the weights and needs no synchronization. On the
     # CPU it does not skip steps with infinite scaled gradients (torch 2.13).
-    fused = not scaled and all(weight.device.type in FUSED_DEVICES for weight in weights)
+    fused = not scaled and all(weight.device.type in FUSED_DEVICES for weight in chain(*groups))
     if config.optimizer == "adam":
         betas = (0.9, config.beta2)
         return torch.optim.Adam(
@@ -127,7 +128,7 @@ def make_parts(config: ReplayConfig, problem: Problem, head_classifier: str | No
         )
     rng, fitted = generator(problem.seed, "memory"), config.classifier != head_classifier
     return Parts(
-        encoder=partial(make_encoder, problem.encoder, problem.input_shape, problem.width),
+        encoder=problem.encoder_factory(),
         optimizer=partial(make_optimizer, config),
         memory=MEMORIES[config.memory_policy](problem.memory, rng),
         augmentation=AUGMENTATIONS[config.augmentation](flip=problem.flip),
