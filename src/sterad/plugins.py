@@ -20,8 +20,8 @@ SOURCE_ATTRIBUTE = "__sterad_source__"
 """Attribute of a plugin module: the bytes of its file when it was loaded."""
 
 
-def load_plugin(path: str | Path) -> None:
-    """Import a user's file, which registers its components; import it again if it has changed."""
+def load_plugin(path: str | Path) -> ModuleType:
+    """Import a user's file, which may register components; import it again if it has changed."""
     try:
         file = Path(path).resolve()
         source = file.read_bytes()
@@ -31,7 +31,7 @@ def load_plugin(path: str | Path) -> None:
         ) from error
     name = f"sterad_plugin_{file.stem}_{zlib.crc32(os.fsencode(file)):x}"
     if getattr(sys.modules.get(name), SOURCE_ATTRIBUTE, None) == source:
-        return
+        return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise SteradError(f"the plugin {str(path)!r} is not Python: its name must end in .py")
@@ -49,6 +49,7 @@ def load_plugin(path: str | Path) -> None:
         raise SteradError(
             f"the plugin {str(path)!r} fails to import with {type(error).__name__}: {error}"
         ) from error
+    return module
 
 
 def source_digest(component: object) -> str | None:

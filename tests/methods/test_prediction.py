@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from sterad.encoders import Network
 from sterad.engine import Execution
-from sterad.engine.engine import EVAL_BATCH_SIZE
+from sterad.engine.evaluator import EVAL_BATCH_SIZE
 from sterad.engine.parallel import ParallelForward
 from sterad.evaluation.evaluate import evaluate
 from sterad.methods import Replay

@@ -16,6 +16,7 @@ from sterad.cli.help import summary_of
 from sterad.cli.options import parse_options, positional
 from sterad.data import DATASETS
 from sterad.encoders import ENCODERS
+from sterad.encoders.make import HOW_TO_BRING_YOUR_OWN
 from sterad.errors import SteradError, suggest_name
 from sterad.experiments.launchers import LAUNCHERS
 from sterad.experiments.tuned import read_tuned, tuned_files
@@ -54,6 +55,8 @@ def _print_all(registries: Sequence[Registry[Any]]) -> None:
             summary = escape(summary_of(registry[name]))
             table.add_row(f"  {name}", f"{summary} [dim]{module}[/dim]")
         console.print(f"[bold]{registry.kind}[/bold]", table, sep="\n")
+        if registry is ENCODERS:
+            console.print(f"  {escape(HOW_TO_BRING_YOUR_OWN)}.")
 
 
 def _print_one(name: str) -> None:

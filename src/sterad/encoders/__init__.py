@@ -2,8 +2,10 @@
 
 from sterad.encoders.encoder import ENCODERS, Encoder
 from sterad.encoders.heads import carry_over, grow, make_head
+from sterad.encoders.make import make_encoder, resolve_encoder
 from sterad.encoders.mlp import MLP, Flatten
-from sterad.encoders.network import MIN_CHANNELS_LAST_WIDTH, Network, build_network, make_encoder
+from sterad.encoders.network import MIN_CHANNELS_LAST_WIDTH, Network, build_network
+from sterad.encoders.options import EncoderOptions
 from sterad.encoders.resnet import PreactivationResNet18, ResNet18
 
 __all__ = [
@@ -11,6 +13,7 @@ __all__ = [
     "MIN_CHANNELS_LAST_WIDTH",
     "MLP",
     "Encoder",
+    "EncoderOptions",
     "Flatten",
     "Network",
     "PreactivationResNet18",
@@ -20,4 +23,5 @@ __all__ = [
     "grow",
     "make_encoder",
     "make_head",
+    "resolve_encoder",
 ]

@@ -15,12 +15,14 @@ Folds = tuple[tuple[str, str], ...]
 
 
 class Encoder(nn.Module, ABC):
-    """A module from images (n, c, s, s) or vectors (n, d) to features (n, `features`).
+    """A module from images (n, c, h, w) or vectors (n, d) to features (n, `features`).
 
     `folds` names layers that can be merged for evaluation: see `engine.batchnorm_folding`.
     """
 
     features: int
+    lr: float | None = None
+    """Learning rate of the weights; None: that of the head."""
 
     @abstractmethod
     def forward(self, x: Tensor) -> Tensor:
@@ -30,23 +32,18 @@ class Encoder(nn.Module, ABC):
 ENCODERS: Registry[Callable[[tuple[int, ...], int], Encoder]] = Registry(
     "encoder", "sterad.encoders"
 )
-"""Functions of the shape of one input, (c, s, s) or (d,), and a width."""
+"""Functions of the shape of one input, (c, h, w) or (d,), and a width."""
 
 
 def check_arguments(input_shape: tuple[int, ...], width: int) -> None:
-    """Raise if the shape is not that of a square image or a vector, or if the width is below 1."""
+    """Raise if the shape is not that of an image or a vector, or if the width is below 1."""
     if len(input_shape) not in (1, 3):
         raise SteradError(
             f"inputs of shape {input_shape} are neither images nor vectors: "
-            "give (channels, side, side) or (d,)"
+            "give (channels, height, width) or (d,)"
         )
     if min(input_shape) < 1:
         raise SteradError(f"inputs of shape {input_shape} are empty: every size must be positive")
-    if len(input_shape) == 3 and input_shape[1] != input_shape[2]:
-        raise SteradError(
-            f"images of {input_shape[1]} × {input_shape[2]} pixels are not square: "
-            "crop or pad them to a square"
-        )
     if width < 1:
         raise SteradError(
             f"an encoder of width {width} has no channels: give at least 1 (64 in the paper)"
@@ -61,8 +58,8 @@ def check_image_arguments(input_shape: tuple[int, ...], width: int) -> None:
             f"a ResNet needs images, and inputs of shape {input_shape} are vectors: "
             "use the mlp encoder"
         )
-    if input_shape[1] < MIN_IMAGE_SIZE:
+    if min(input_shape[1:]) < MIN_IMAGE_SIZE:
         raise SteradError(
-            f"images of {input_shape[1]} × {input_shape[1]} pixels are too small for a ResNet: "
+            f"images of {input_shape[1]} × {input_shape[2]} pixels are too small for a ResNet: "
             f"enlarge them to {MIN_IMAGE_SIZE} × {MIN_IMAGE_SIZE} or more, or use the mlp encoder"
         )

@@ -12,7 +12,7 @@ class MLP(Encoder):
     """Two linear layers of 8 × width outputs, each followed by ReLU."""
 
     def __init__(self, input_shape: tuple[int, ...], width: int) -> None:
-        """Take vectors, `input_shape` = (d,), or images of any size, (c, s, s)."""
+        """Take vectors, `input_shape` = (d,), or images of any size, (c, h, w)."""
         super().__init__()
         check_arguments(input_shape, width)
         self.features = 8 * width
@@ -25,7 +25,7 @@ class MLP(Encoder):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (n, features) for x: (n, d) or (n, c, s, s)."""
+        """Return (n, features) for x: (n, d) or (n, c, h, w)."""
         features: Tensor = self.layers(x)
         return features
 
@@ -35,11 +35,11 @@ class Flatten(Encoder):
     """No encoder: the flattened inputs are the features; the width has no effect."""
 
     def __init__(self, input_shape: tuple[int, ...], width: int) -> None:
-        """Take vectors, `input_shape` = (d,), or images of any size, (c, s, s)."""
+        """Take vectors, `input_shape` = (d,), or images of any size, (c, h, w)."""
         super().__init__()
         check_arguments(input_shape, width)
         self.features = math.prod(input_shape)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (n, features) for x: (n, d) or (n, c, s, s)."""
+        """Return (n, features) for x: (n, d) or (n, c, h, w)."""
         return x.flatten(1)

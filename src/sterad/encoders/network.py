@@ -8,9 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from sterad.encoders.encoder import ENCODERS, Encoder
+from sterad.encoders.encoder import Encoder
 from sterad.encoders.heads import last_layer, make_head
-from sterad.errors import SteradError
 from sterad.seeds import use_generator
 from sterad.torch_private import is_compiled, uncompiled
 
@@ -94,24 +93,6 @@ class Network(nn.Module):
         if self.counts:
             self.sizes[len(x)] += 1
         return self.encoder if self.sizes[len(x)] >= COMPILE_AFTER else eager
-
-
-def make_encoder(name: str, input_shape: tuple[int, ...], width: int) -> Encoder:
-    """Return a registered encoder; raise if it is not a valid one."""
-    try:
-        encoder = ENCODERS[name](input_shape, width)
-    except TypeError as error:
-        raise SteradError(
-            f"the encoder {name!r} cannot be created ({error}): it must accept the shape of one "
-            "input and a width"
-        ) from error
-    features = getattr(encoder, "features", None)
-    if not isinstance(encoder, nn.Module) or not isinstance(features, int) or features < 1:
-        raise SteradError(
-            f"the encoder {name!r} has features = {features!r}: it must be a torch module whose "
-            "attribute `features` is the size of its output"
-        )
-    return encoder
 
 
 def build_network(

@@ -5,7 +5,7 @@ and "Identity Mappings in Deep Residual Networks", 2016, https://arxiv.org/abs/1
 feature map is pooled in windows of 4 × 4, not globally: larger images give more features.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -13,6 +13,8 @@ from torch.nn import functional
 
 from sterad.encoders.encoder import ENCODERS, Encoder, Folds, check_image_arguments
 
+IMAGE_ENCODERS = ("resnet18", "resnet18-7x7", "preact-resnet18")
+"""Registered names of the encoders here, which take no feature vectors."""
 POOL_SIZE = 4
 """Side of the pooling window, in pixels of the last feature map."""
 
@@ -43,7 +45,7 @@ class BasicBlock(nn.Module):
     )
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
-        """Map `inputs` channels to `outputs` channels and divide the side by `stride`."""
+        """Map `inputs` channels to `outputs` channels and divide the sides by `stride`."""
         super().__init__()
         self.conv1 = conv3x3(inputs, outputs, stride)
         self.norm1 = BatchNorm(outputs)
@@ -56,7 +58,7 @@ class BasicBlock(nn.Module):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (n, outputs, ⌈s / stride⌉, ⌈s / stride⌉) for x: (n, inputs, s, s)."""
+        """Return (n, outputs, ⌈h / stride⌉, ⌈w / stride⌉) for x: (n, inputs, h, w)."""
         y = functional.relu(self.norm1(self.conv1(x)), inplace=True)
         y = self.norm2(self.conv2(y))
         return functional.relu(y + self.shortcut(x), inplace=True)
@@ -68,7 +70,7 @@ class PreactivationBlock(nn.Module):
     folds: ClassVar[Folds] = (("conv1", "norm2"),)
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
-        """Map `inputs` channels to `outputs` channels and divide the side by `stride`."""
+        """Map `inputs` channels to `outputs` channels and divide the sides by `stride`."""
         super().__init__()
         self.norm1 = BatchNorm(inputs)
         self.conv1 = conv3x3(inputs, outputs, stride)
@@ -79,7 +81,7 @@ class PreactivationBlock(nn.Module):
             self.shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (n, outputs, ⌈s / stride⌉, ⌈s / stride⌉) for x: (n, inputs, s, s)."""
+        """Return (n, outputs, ⌈h / stride⌉, ⌈w / stride⌉) for x: (n, inputs, h, w)."""
         activated = functional.relu(self.norm1(x))
         # The identity shortcut uses x itself, a convolution the activated input, as in the paper.
         shortcut: Tensor = x if self.shortcut is None else self.shortcut(activated)
@@ -94,10 +96,10 @@ class ResNet18(Encoder):
     folds: ClassVar[Folds] = (("stem.0", "stem.1"),)
 
     def __init__(self, input_shape: tuple[int, ...], width: int, large_stem: bool = False) -> None:
-        """Take images, `input_shape` = (c, s, s); the large stem divides the side by 4."""
+        """Take images, `input_shape` = (c, h, w); the large stem divides the sides by 4."""
         super().__init__()
         check_image_arguments(input_shape, width)
-        channels, side, _ = input_shape
+        channels, *size = input_shape
         if large_stem:
             conv = nn.Conv2d(channels, width, 7, stride=2, padding=3, bias=False)
         else:
@@ -106,22 +108,23 @@ class ResNet18(Encoder):
         if large_stem:
             self.stem.append(nn.MaxPool2d(3, 2, padding=1))
         self.stages = four_stages(BasicBlock, width)
-        self.pool, self.features = pooling(-(-side // (32 if large_stem else 8)), width)
+        reduction = 32 if large_stem else 8
+        self.pool, self.features = pooling(size, reduction, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (n, features) for x: (n, c, s, s)."""
+        """Return (n, features) for x: (n, c, h, w)."""
         return functional.avg_pool2d(self.stages(self.stem(x)), self.pool).flatten(1)
 
 
 @ENCODERS.register("resnet18")
 def resnet18(input_shape: tuple[int, ...], width: int) -> Encoder:
-    """Return a ResNet-18 whose 3 × 3 stem keeps the side: for small images."""
+    """Return a ResNet-18 whose 3 × 3 stem keeps the size: for small images."""
     return ResNet18(input_shape, width)
 
 
 @ENCODERS.register("resnet18-7x7")
 def resnet18_7x7(input_shape: tuple[int, ...], width: int) -> Encoder:
-    """Return a ResNet-18 whose 7 × 7 stem and max-pool divide the side by 4: for CORe50."""
+    """Return a ResNet-18 whose 7 × 7 stem and max-pool divide the sides by 4: for CORe50."""
     return ResNet18(input_shape, width, large_stem=True)
 
 
@@ -130,28 +133,28 @@ class PreactivationResNet18(Encoder):
     """A pre-activation ResNet-18 for small images."""
 
     def __init__(self, input_shape: tuple[int, ...], width: int) -> None:
-        """Take images, `input_shape` = (c, s, s)."""
+        """Take images, `input_shape` = (c, h, w)."""
         super().__init__()
         check_image_arguments(input_shape, width)
-        channels, side, _ = input_shape
+        channels, *size = input_shape
         self.stem = conv3x3(channels, width, 1)
         self.stages = four_stages(PreactivationBlock, width)
         self.norm = BatchNorm(8 * width)
-        self.pool, self.features = pooling(-(-side // 8), width)
+        self.pool, self.features = pooling(size, 8, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (n, features) for x: (n, c, s, s)."""
+        """Return (n, features) for x: (n, c, h, w)."""
         y = functional.relu(self.norm(self.stages(self.stem(x))))
         return functional.avg_pool2d(y, self.pool).flatten(1)
 
 
 def conv3x3(inputs: int, outputs: int, stride: int) -> nn.Conv2d:
-    """Return a 3 × 3 convolution without bias that divides the side by `stride`."""
+    """Return a 3 × 3 convolution without bias that divides the sides by `stride`."""
     return nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
 
 
 def four_stages(block: Callable[[int, int, int], nn.Module], width: int) -> nn.Sequential:
-    """Return eight blocks, two of each width; each width except the first halves the side."""
+    """Return eight blocks, two of each width; each width except the first halves the sides."""
     stages, inputs = [], width
     for outputs, stride in ((width, 1), (2 * width, 2), (4 * width, 2), (8 * width, 2)):
         stages.append(nn.Sequential(block(inputs, outputs, stride), block(outputs, outputs, 1)))
@@ -159,7 +162,11 @@ def four_stages(block: Callable[[int, int, int], nn.Module], width: int) -> nn.S
     return nn.Sequential(*stages)
 
 
-def pooling(side: int, width: int) -> tuple[int, int]:
-    """Return the pooling window for last feature maps of `side`, and the number of features."""
-    window = min(POOL_SIZE, side)
-    return window, 8 * width * (side // window) ** 2
+def pooling(size: Sequence[int], reduction: int, width: int) -> tuple[tuple[int, int], int]:
+    """Return the pooling window for images of a size, and the number of features.
+
+    size: height and width in pixels, which the last feature map has divided by `reduction`.
+    """
+    rows, columns = (-(-side // reduction) for side in size)
+    window = min(POOL_SIZE, rows), min(POOL_SIZE, columns)
+    return window, 8 * width * (rows // window[0]) * (columns // window[1])

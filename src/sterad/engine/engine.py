@@ -1,35 +1,27 @@
 """Engine: forward, backward and steps of one network, so that methods need no devices or dtypes."""
 
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from copy import deepcopy
-from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from sterad.devices import to_device
-from sterad.encoders import MIN_CHANNELS_LAST_WIDTH, Network, carry_over, grow
-from sterad.engine.batchnorm_folding import WeightBuffers, folded
+from sterad.encoders import Network, carry_over, grow
+from sterad.engine.evaluator import Evaluator
 from sterad.engine.execution import Execution
-from sterad.engine.parallel import ParallelForward
 from sterad.errors import SteradError
 from sterad.saved_state import check_count, check_like
 
-EVAL_BATCH_SIZE = 50
-"""Images in one evaluation pass: with more, the feature maps exceed the processor's cache; with
-fewer, the overhead of a layer exceeds its work."""
-MakeOptimizer = Callable[[list[nn.Parameter], bool], torch.optim.Optimizer]
-"""Makes an optimizer of trainable weights; the flag says whether their gradients are scaled."""
+MakeOptimizer = Callable[[Any, bool], torch.optim.Optimizer]
+"""Makes an optimizer of trainable weights: a list of them, or a list of parameter groups if the
+encoder has its own learning rate. The flag says whether their gradients are scaled."""
 MAX_GRADIENT_GROWTH = 100.0
 """A gradient that exceeds all earlier ones by this factor comes from an outlier in the data: one
 of 1e5 among values around 1 gives 1e5 times their gradient, a new class about 10 times."""
 MAX_FIRST_GRADIENT = 1e6
 """Largest norm of the first gradient."""
-_MODE_LOCK = threading.Lock()
 
 
 class DivergenceError(SteradError):
@@ -56,50 +48,27 @@ class GradientGuard:
         self.largest = max(self.largest, norm)
 
 
-class Engine:
+class Engine(Evaluator):
     """A network, its optimizer and everything that decides how both are computed."""
 
     def __init__(
         self, network: Network, execution: Execution, make_optimizer: MakeOptimizer
     ) -> None:
         """Bring a network to its device, memory format and precision."""
-        self.execution = execution
-        self.network = _prepare(network, execution)
+        super().__init__(network, execution)
         half = execution.precision == "float16"
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=half)
-        weights = [one for one in self.network.parameters() if one.requires_grad]
-        if not weights:
+        if not self.trainable:
             raise SteradError(
                 "nothing can be trained: the encoder has no weights that require gradients and "
                 "there is no head: use head=linear, for example"
             )
         self.make_optimizer = make_optimizer
-        self.optimizer = make_optimizer(weights, half)
-        self.parallel = ParallelForward(execution.view_threads or 1)
+        self.optimizer = make_optimizer(self._grouped(self.trainable), half)
         self.images = 0
         """Images passed through the network in training, all views counted."""
         self.guard: GradientGuard | None = None
         """Refuses steps on gradients that are far too large; None: no step is refused."""
-        self._buffers: WeightBuffers = {}
-        self._evaluations = 0
-        """Evaluations in progress, in this thread or others; the last one restores the mode."""
-        self._was_training = True
-
-    @property
-    def device(self) -> torch.device:
-        """Where the network is computed."""
-        return torch.device(self.execution.device)
-
-    @cached_property
-    def memory_format(self) -> torch.memory_format:
-        """The memory format of images: channels_last where a convolution has it."""
-        last = any(w.dim() == 4 and not w.is_contiguous() for w in self.network.parameters())
-        return torch.channels_last if last else torch.contiguous_format
-
-    def to_device(self, x: Tensor) -> Tensor:
-        """Bring a tensor to the network's device, and images to its memory format."""
-        format_ = self.memory_format if x.dim() == 4 else torch.preserve_format
-        return to_device(x, self.device, format_)
 
     def forward(self, views: Sequence[Tensor], unit: bool = False) -> Tensor:
         """Return the outputs of several batches, concatenated: (sum of n, outputs).
@@ -136,6 +105,21 @@ class Engine:
         """Weights that require gradients."""
         return [one for one in self.network.parameters() if one.requires_grad]
 
+    def _grouped(self, weights: list[nn.Parameter]) -> Any:
+        """Return what an optimizer is made of: weights, or groups if the encoder has its own lr.
+
+        weights: those of `trainable`, or copies in the same order.
+        """
+        if (lr := getattr(self.network.encoder, "lr", None)) is None:
+            return weights
+        own = {id(one) for one in self.network.encoder.parameters()}
+        pairs = list(zip(self.trainable, weights, strict=True))
+        groups = [
+            {"params": [copy for one, copy in pairs if id(one) not in own]},
+            {"params": [copy for one, copy in pairs if id(one) in own], "lr": lr},
+        ]
+        return [group for group in groups if group["params"]]
+
     def step(self, clip: float | None = None) -> None:
         """Clip the gradients to the norm `clip`, take an optimizer step and drop the gradients."""
         if self.guard is not None:
@@ -159,49 +143,6 @@ class Engine:
     def widen(self, outputs: int, rng: torch.Generator) -> None:
         """Grow the head to `outputs`; existing rows and their optimizer state stay."""
         carry_over(self.optimizer, grow(self.network.head, outputs, rng))
-
-    @contextmanager
-    def evaluation(self, network: Network | None = None) -> Iterator[Network]:
-        """Yield a network, by default the trained one, in evaluation mode with folded BatchNorm.
-
-        It is folded again each time, which costs as much as one or two images, so that weights
-        changed through `.data` cannot make a prediction stale.
-        """
-        network = network or self.network
-        buffers, self._buffers = self._buffers, {}  # concurrent callers get their own
-        with _MODE_LOCK:
-            if self._evaluations == 0:
-                self._was_training = self.network.training
-            self._evaluations += 1
-            network.eval()
-        try:
-            with torch.inference_mode():
-                yield folded(network, buffers)
-        finally:
-            self._buffers = buffers
-            with _MODE_LOCK:
-                self._evaluations -= 1
-                if self._evaluations == 0:
-                    self.network.train(self._was_training)
-
-    def in_chunks(self, function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        """Return `function` of x: (n, ...), applied to chunks on the device, without graphs."""
-
-        def apply(chunk: Tensor) -> Tensor:
-            with torch.inference_mode():  # each thread has its own setting
-                return function(self.to_device(chunk))
-
-        return torch.cat(self.parallel.map(apply, x.split(EVAL_BATCH_SIZE)))
-
-    def evaluate(
-        self,
-        function: Callable[[Network, Tensor], Tensor],
-        x: Tensor,
-        network: Network | None = None,
-    ) -> Tensor:
-        """Return `function(network, x)` for x: (n, ...), with the network in evaluation mode."""
-        with self.evaluation(network) as folded_network:
-            return self.in_chunks(lambda chunk: function(folded_network, chunk), x)
 
     def state_dict(self) -> dict[str, Any]:
         """Return weights, buffers, optimizer, scaler and the counts that decide on compiling."""
@@ -251,21 +192,6 @@ class Engine:
         weights = [nn.Parameter(one.detach().clone()) for one in self.trainable]
         for weight in weights:
             weight.grad = torch.zeros_like(weight)
-        optimizer = self.make_optimizer(weights, self.scaler.is_enabled())
+        optimizer = self.make_optimizer(self._grouped(weights), self.scaler.is_enabled())
         optimizer.step()
         return optimizer
-
-
-def _prepare(network: Network, execution: Execution) -> Network:
-    network = network.to(execution.device)
-    convolutions = [layer for layer in network.modules() if isinstance(layer, nn.Conv2d)]
-    narrowest = min((layer.out_channels for layer in convolutions), default=0)
-    is_wide = narrowest >= MIN_CHANNELS_LAST_WIDTH
-    if execution.memory_format == "channels_last" and is_wide:
-        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    if any(True for _ in network.encoder.parameters()):  # raw pixels need no other precision
-        network.precision = getattr(torch, execution.precision or "float32")
-    # The compiler chooses channels_last by itself; without convolutions it saves nothing.
-    if execution.compile and is_wide:
-        network.compile_encoder()
-    return network

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from sterad.encoders.network import Network
+from sterad.encoders.own_encoder import BATCH_NORMS, constant_layers, uses_global_rng
 from sterad.torch_private import add_each_, lerp_each_
 
-BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
 RANDOM_LAYERS = (
     *(*DROPOUTS, nn.FeatureAlphaDropout, nn.RReLU, nn.RNNBase, nn.MultiheadAttention),
@@ -109,7 +109,7 @@ class ParallelForward:
             kinds = frozenset(map(type, network.modules()))
             if kinds not in self.independent_types:
                 self.independent_types[kinds] = not self.main.has_other_buffers and (
-                    all(map(_is_known, kinds)) or not _uses_global_rng(network, x)
+                    all(map(_is_known, kinds)) or not uses_global_rng(network, x)
                 )
             self.main.independent = self.independent_types[kinds]
         return self.main.independent
@@ -124,7 +124,8 @@ class ParallelForward:
         if [*map(id, weights)] != [*map(id, self.weights)]:  # another network, or a wider head
             self.weights, self.replicas, self.main = weights, [], _Replica(network)
         while len(self.replicas) < count:
-            replica = deepcopy(network, {id(weight): weight for weight in weights})
+            shared = {id(one): one for one in (*weights, *self.main.constants)}
+            replica = deepcopy(network, shared)
             replica.counts = False
             if self._compiles(network):
                 replica.compile_encoder()
@@ -144,9 +145,14 @@ class _Replica:
 
     def __init__(self, network: Network) -> None:
         self.network = network
+        constant = constant_layers(network)
+        frozen = {id(one) for one in constant}
         layers = [one for one in network.modules() if isinstance(one, BATCH_NORMS)]
-        self.layers = [one for one in layers if one.track_running_stats]
-        known = {id(buffer) for one in self.layers for buffer in one.buffers(recurse=False)}
+        self.layers = [one for one in layers if one.track_running_stats and id(one) not in frozen]
+        self.constants = [one for layer in constant for one in layer.buffers(recurse=False)]
+        """Buffers that no pass changes, which replicas share."""
+        changed = [buffer for one in self.layers for buffer in one.buffers(recurse=False)]
+        known = {*map(id, changed), *map(id, self.constants)}
         self.has_other_buffers = any(id(one) not in known for one in network.buffers())
         """Whether a pass may change buffers other than BatchNorm statistics."""
         self.independent: bool | None = None
@@ -171,18 +177,6 @@ def _is_known(kind: type[nn.Module]) -> bool:
     """Return whether a layer draws no random numbers and has no state but BatchNorm's."""
     is_known = kind.__module__.startswith(("sterad.", "torch.nn."))
     return is_known and not issubclass(kind, RANDOM_LAYERS)
-
-
-@torch.no_grad()
-def _uses_global_rng(network: Network, x: Tensor) -> bool:
-    """Return whether a pass draws from torch's global generator.
-
-    Parallel passes would draw from it in an order that changes from run to run.
-    """
-    with torch.random.fork_rng(devices=[]):
-        before = torch.get_rng_state()
-        deepcopy(network)(x)
-        return not torch.equal(before, torch.get_rng_state())
 
 
 class _Concatenate(torch.autograd.Function):

@@ -10,7 +10,9 @@ from typing import Annotated, Any
 from sterad.classifiers import CLASSIFIERS
 from sterad.data import Defaults
 from sterad.data.user_files import UserFiles
-from sterad.encoders import ENCODERS
+from sterad.encoders import EncoderOptions, resolve_encoder
+from sterad.encoders.make import name_without_folder
+from sterad.encoders.weights import weights_digest
 from sterad.engine import Execution
 from sterad.errors import SteradError
 from sterad.experiments.components import KINDS, Choice, assign_fields, build_stream, choose
@@ -51,15 +53,16 @@ user's own."""
 
 
 @dataclass(frozen=True)
-class RunSettings:
-    """Settings that every method has in common."""
+class CommonSettings:
+    """Settings of the stream, the memory and the evaluations."""
 
     seed: Seed = 0
     """Seed of label order, stream, network, views and memory."""
     memory: MemorySize = 200
     """Capacity of the memory in images."""
     encoder: str | None = None
-    """Encoder; `sterad list encoders` lists all (default: the method's, mostly resnet18)."""
+    """Encoder, timm:NAME, torchvision:NAME, hf:NAME or FILE.py:FUNCTION; `sterad list encoders`
+    lists all (default: the method's, mostly resnet18)."""
     width: Width | None = None
     """Channels of the encoder's first stage (default: the usual width for the dataset)."""
     anytime: Count = 10
@@ -68,6 +71,33 @@ class RunSettings:
     """Also predict each stream image just before it is learned from."""
     validation: Annotated[float, Range(0, 0.5)] = 0.0
     """Share of the training images of each class that replace the test images."""
+
+
+@dataclass(frozen=True)
+class RunSettings(EncoderOptions, CommonSettings):
+    """Settings that every method has in common."""
+
+    def to_dict(self, with_paths: bool = False) -> dict[str, Any]:
+        """Return all values, without the paths of the encoder's files by default."""
+        values = identifying_values(self, with_paths)
+        if self.encoder is not None and not with_paths:
+            values["encoder"] = name_without_folder(self.encoder)
+        return values
+
+
+def identifying_values(config: Any, with_paths: bool = False) -> dict[str, Any]:
+    """Return the values of a dataclass's fields, without the paths of files.
+
+    The id must not depend on where files are. It does not depend either on fields that were added
+    after runs had been recorded, while they have their default.
+    """
+    values = dataclasses.asdict(config)
+    for one in dataclasses.fields(config):
+        is_default = values[one.name] == one.default
+        is_omitted = is_default and one.metadata.get("omit_default_from_id")
+        if is_omitted or (one.metadata.get("place") and not with_paths):
+            del values[one.name]
+    return values
 
 
 @dataclass(frozen=True)
@@ -80,18 +110,8 @@ class ComponentConfig:
     """The class of a method; None: the one that is registered under the name."""
 
     def to_dict(self, with_paths: bool = False) -> dict[str, Any]:
-        """Return the name and the fields as one dictionary, without the paths of data files.
-
-        The id must not depend on where the data are. It does not depend either on fields that were
-        added after runs had been recorded, while they have their default.
-        """
-        values = dataclasses.asdict(self.fields)
-        for one in dataclasses.fields(self.fields):
-            is_default = values[one.name] == one.default
-            is_omitted = is_default and one.metadata.get("omit_default_from_id")
-            if is_omitted or (one.metadata.get("place") and not with_paths):
-                del values[one.name]
-        return {"name": self.name} | values
+        """Return the name and the fields as one dictionary, without the paths of data files."""
+        return {"name": self.name} | identifying_values(self.fields, with_paths)
 
 
 def contents_digest(dataset: Any) -> str | None:
@@ -152,6 +172,7 @@ class RunConfig:
         digests = {f"{kind} code": source_digest(one) for kind, one in components.items()}
         digests |= {f"{kind}{DIGEST_SUFFIX}": one.digest for kind, one in chosen.items()}
         digests |= {"data": find_digest(dataset), **part_digests(parts)}
+        digests["weights"] = weights_digest(settings.weights) if settings.weights else None
         return cls(
             ComponentConfig(chosen["method"].name, method, chosen["method"].component),
             ComponentConfig(chosen["dataset"].name, dataset),
@@ -164,7 +185,7 @@ class RunConfig:
     def to_dict(self, with_paths: bool = False) -> dict[str, Any]:
         """Return everything as JSON values, without the paths of data files by default."""
         parts = {kind: getattr(self, kind).to_dict(with_paths) for kind in KINDS}
-        parts |= dataclasses.asdict(self.settings)
+        parts |= self.settings.to_dict(with_paths)
         if self.digests:
             parts["digests"] = dict(self.digests)
         for name, text in describe_parts(self.parts).items():
@@ -204,6 +225,7 @@ class RunConfig:
             seed=settings.seed,
             announced=announced,
             execution=execution,
+            encoder_options=EncoderOptions.of(settings),
         )
 
     @classmethod
@@ -241,8 +263,8 @@ def _build_settings(
     if "encoder" in parts:
         return dataclasses.replace(settings, encoder=describe_object(parts["encoder"])), {}
     named = method.component.default_encoder if settings.encoder is None else settings.encoder
-    encoder = ENCODERS.resolve(named)
-    return dataclasses.replace(settings, encoder=encoder), {"encoder": ENCODERS[encoder]}
+    encoder, component = resolve_encoder(named)
+    return dataclasses.replace(settings, encoder=encoder), {"encoder": component}
 
 
 def _build_method(fields: Mapping[str, Any], chosen: Choice) -> tuple[Any, dict[str, Any]]:

@@ -14,7 +14,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from sterad.data.sources import SOURCES
-from sterad.encoders import ENCODERS
+from sterad.encoders import make_encoder
 from sterad.experiments.config import ComponentConfig, RunConfig
 from sterad.methods.base.learner import FORWARD_COST
 from sterad.results.record import RunRecord
@@ -122,5 +122,5 @@ def multiplications(encoder: str, shape: tuple[int, ...], width: int) -> int:
     555
     """
     with torch.random.fork_rng([]), torch.no_grad(), FlopCounterMode(display=False) as counter:
-        ENCODERS[encoder](shape, width).eval()(torch.zeros(1, *shape))
+        make_encoder(encoder, shape, width).eval()(torch.zeros(1, *shape))
     return int(counter.get_total_flops()) // 2

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from sterad.encoders.resnet import IMAGE_ENCODERS
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
@@ -38,7 +39,7 @@ class LiveSession(Session):
             raise SteradError("the feed ended before its first batch: give at least one")
         shape = tuple(first.x.shape[1:])
         problem = config.problem(shape, execution)
-        if len(shape) == 1:
+        if len(shape) == 1 and problem.encoder in IMAGE_ENCODERS:
             problem = replace(problem, encoder="mlp")
         self.learner = config.build_learner(problem)
         self.feed, self.waiting = feed, [first]

@@ -67,6 +67,7 @@ class OCM(Replay):
 
     Config = OCMConfig
     config: OCMConfig
+    takes_features = False
 
     def __init__(self, config: OCMConfig, problem: Problem, parts: Parts) -> None:
         """Start without a snapshot; refuse inputs that cannot be rotated."""

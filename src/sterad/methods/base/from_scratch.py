@@ -42,7 +42,7 @@ class FromScratch(Replay):
     config: FromScratchConfig
     memory: SlotMemory
     replays: ClassVar[bool] = False
-    trains: ClassVar[TrainingTime] = "at-evaluation"
+    trains: TrainingTime = "at-evaluation"
 
     def __init__(self, config: FromScratchConfig, problem: Problem, parts: Parts) -> None:
         """Refuse fields that only concern steps on the stream, and memories without slots."""
@@ -103,9 +103,11 @@ class FromScratch(Replay):
         # A new engine as well: the gradient scaler of an earlier one would keep its scale.
         network = self.make_network(max(self.problem.classes or 1, int(self.seen[-1]) + 1))
         self.engine = self.parts.engine(network, self.problem.execution, self.parts.optimizer)
+        groups = self.engine.optimizer.param_groups
+        scales = [group["lr"] / self.config.lr for group in groups]  # of an encoder's own rate
         for epoch in range(self.config.epochs):
-            for group in self.engine.optimizer.param_groups:
-                group["lr"] = self.rate(epoch)
+            for group, scale in zip(groups, scales, strict=True):
+                group["lr"] = self.rate(epoch) * scale
             for slots in self.shuffle():
                 self.learn(slots)
         self.consolidation_images += self.engine.images

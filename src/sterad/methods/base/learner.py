@@ -3,12 +3,16 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, TypeVar, overload
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from sterad.encoders import Encoder, EncoderOptions, make_encoder
+from sterad.encoders.make import EncoderSource, is_registered
+from sterad.encoders.own_encoder import copy_module
 from sterad.engine import Execution
 from sterad.errors import SteradError
 from sterad.registry import Registry
@@ -29,7 +33,7 @@ class Problem:
     """What is known before the first batch, and nothing of the stream's order."""
 
     input_shape: tuple[int, ...]
-    """(channels, side, side) of images or (d,) of feature vectors."""
+    """(channels, height, width) of images or (d,) of feature vectors."""
     classes: int | None
     """Number of classes declared in advance; None if new ones may appear at any time."""
     memory: int
@@ -43,6 +47,15 @@ class Problem:
     """Whether the stream announces the ends of tasks."""
     execution: Execution = Execution()  # noqa: RUF009 - it is frozen
     """How the network is computed: not part of a run's id."""
+    encoder_options: EncoderOptions = EncoderOptions()  # noqa: RUF009 - it is frozen
+    """What is trained of the encoder, its first weights and the inputs it expects."""
+
+    def encoder_factory(self, source: EncoderSource | None = None) -> Callable[[], Encoder]:
+        """Return a function that makes the encoder: `source`, or the one of the name."""
+        source = self.encoder if source is None else source
+        if isinstance(source, nn.Module):
+            source = copy_module(source)  # now, because the user may train it later
+        return partial(make_encoder, source, self.input_shape, self.width, self.encoder_options)
 
 
 @dataclass(frozen=True)
@@ -62,7 +75,12 @@ class Learner(ABC):
     """The frozen dataclass of the method's fields."""
     default_encoder: ClassVar[str] = "resnet18"
     """Name of the encoder of a run that names none."""
-    trains: ClassVar[TrainingTime] = "on-stream"
+    trains_encoder: ClassVar[bool] = True
+    """Whether the method trains a network from inputs to outputs; otherwise it learns from
+    features, and an encoder in front of it is frozen."""
+    takes_features: ClassVar[bool] = True
+    """Whether the method learns from feature vectors as well as from images."""
+    trains: TrainingTime = "on-stream"
     """When the network is trained: with each batch, in each `consolidate()`, or in a single one
     after the last batch, because it is expensive."""
 
@@ -89,6 +107,11 @@ class Learner(ABC):
     def cost(cls, config: Any, batch_size: int, memory: int, samples: float) -> Cost:
         """Return the cost with a memory of this capacity on a stream of so many samples."""
         return Cost(step=batch_size)
+
+    @property
+    def inner(self) -> "Learner":
+        """The learner with the method's state: this one, or the one behind a frozen encoder."""
+        return self
 
     @property
     def images(self) -> int:
@@ -180,20 +203,46 @@ def build_learner(
 
     steps: batches of the stream, if it has a known end; the execution's open choices depend on it.
     parts: objects in place of those that the names stand for, see `methods.base.parts.Parts`.
+
+    A method on features of a frozen encoder is wrapped: see `methods.base.frozen_encoder`.
     """
     cls = METHODS[method] if isinstance(method, str) else method
     check_fields(config)
-    execution = problem.execution.resolve(problem.input_shape, problem.width, steps)
-    problem = replace(problem, execution=execution)
+    source = parts.get("encoder", problem.encoder)
+    problem = replace(problem, execution=resolve_execution(problem, source, steps))
     default = cls.default_parts(config, problem)
-    known = [] if default is None else field_names(type(default))
+    known = [] if cls.trains_encoder else ["encoder"]
+    known = known if default is None else field_names(type(default))
     if unknown := sorted(set(parts) - set(known)):
         raise SteradError(
             f"{cls.__name__} has no part {unknown[0]!r}: its parts are {', '.join(known) or 'none'}"
         )
-    if default is None:
-        return cls(config, problem)
-    return cls(config, problem, default.with_objects(problem, **parts))  # type: ignore[call-arg]
+    objects = dict(parts)
+    if "encoder" in objects:
+        objects["encoder"] = problem.encoder_factory(objects["encoder"])
+    complete = None if default is None else default.with_objects(problem, **objects)
+    from sterad.methods.base import frozen_encoder  # which imports this module
+
+    if frozen_encoder.is_needed(cls, config, problem, complete, source):
+        objects.pop("encoder", None)
+        factory = problem.encoder_factory(source) if complete is None else complete.encoder
+        return frozen_encoder.FrozenEncoder(cls, config, problem, factory, objects)
+    return cls(config, problem) if complete is None else cls(config, problem, complete)  # type: ignore[call-arg]
+
+
+def resolve_execution(problem: Problem, source: EncoderSource, steps: int | None) -> Execution:
+    """Return the execution with open choices made for the encoder and its inputs.
+
+    Only the encoders of this package are compiled by default: what compiling saves is known of
+    no other.
+    """
+    execution, side = problem.execution, problem.encoder_options.input_size
+    if execution.compile is None and not is_registered(source):
+        execution = replace(execution, compile=False)
+    shape = problem.input_shape
+    if side is not None and len(shape) == 3:
+        shape = (shape[0], side, side)
+    return execution.resolve(shape, problem.width, steps)
 
 
 def check_batch(batch: Batch, problem: Problem) -> None:

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any, Literal
 
 import torch
@@ -59,10 +60,11 @@ _IGNORES_SILENTLY = ("sgd", "adam")
 
 
 def make_optimizer(
-    config: OptimizerConfig, parameters: Iterable[Parameter], scaled: bool = False
+    config: OptimizerConfig, parameters: Iterable[Any], scaled: bool = False
 ) -> Optimizer:
     """Return the optimizer that a config names.
 
+    parameters: weights, or parameter groups with their own learning rates.
     scaled: whether the loss is scaled, so that steps with infinite gradients are skipped.
     """
     weights, name = list(parameters), config.optimizer
@@ -80,7 +82,8 @@ def make_optimizer(
     if name in _HAS_FUSED:
         # The fused kernel keeps its step count beside the weights and needs no synchronization. On
         # the CPU it does not skip steps with infinite scaled gradients (torch 2.13).
-        on_device = all(weight.device.type in FUSED_DEVICES for weight in weights)
+        groups = (one["params"] if isinstance(one, dict) else [one] for one in weights)
+        on_device = all(weight.device.type in FUSED_DEVICES for weight in chain(*groups))
         options["fused"] = not scaled and on_device
     return cls(weights, **options)
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from sterad.classifiers import CLASSIFIERS, Classifier
-from sterad.encoders import Encoder, Network, make_encoder
+from sterad.encoders import Encoder, Network
 from sterad.engine import Engine
 from sterad.engine.engine import MakeOptimizer
 from sterad.errors import SteradError
@@ -156,7 +156,7 @@ def make_parts(config: ReplayConfig, problem: Problem, head_classifier: str | No
             f"{problem.memory} was requested: its capacity must be the one that it is given"
         )
     return Parts(
-        encoder=partial(make_encoder, problem.encoder, problem.input_shape, problem.width),
+        encoder=problem.encoder_factory(),
         optimizer=partial(make_optimizer, config),
         memory=memory,
         augmentation=_named_augmentation(config, problem.flip),

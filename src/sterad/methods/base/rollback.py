@@ -23,22 +23,23 @@ class Rollback:
         """Copy what learning from a batch with these labels may change."""
         self.learner = learner
         is_known = bool(torch.isin(labels, learner.seen).all())
-        if isinstance(learner, Replay) and is_known and learner.config.memory_iterations == 1:
+        inner = learner.inner  # a frozen encoder in front of it does not change
+        if isinstance(inner, Replay) and is_known and inner.config.memory_iterations == 1:
             self.state: dict[str, Any] = {}
-            self.images = learner.engine.images
-            self.buffers = [buffer.clone() for buffer in learner.network.buffers()]
-            self.rng = [(rng, rng.get_state()) for rng in _generators(learner)]
-            self.tasks = learner.tasks and learner.tasks.state_dict()
+            self.images = inner.engine.images
+            self.buffers = [buffer.clone() for buffer in inner.network.buffers()]
+            self.rng = [(rng, rng.get_state()) for rng in _generators(inner)]
+            self.tasks = inner.tasks and inner.tasks.state_dict()
         else:
             self.state = deepcopy(learner.state_dict())
 
     def restore(self, build: Callable[[], Learner]) -> Learner:
         """Return a learner in the earlier state; `build` makes a new one where it is needed."""
-        learner = self.learner
         if self.state:
-            learner = build()
-            learner.load_state_dict(self.state)
-            return learner
+            rebuilt = build()
+            rebuilt.load_state_dict(self.state)
+            return rebuilt
+        learner = self.learner.inner
         assert isinstance(learner, Replay)
         learner.engine.images = self.images
         learner.engine.drop_gradients()
@@ -48,7 +49,7 @@ class Rollback:
             rng.set_state(before)
         if learner.tasks is not None and self.tasks:
             learner.tasks.load_state_dict(self.tasks)
-        return learner
+        return self.learner
 
 
 def _generators(learner: Replay) -> list[torch.Generator]:
