@@ -13,13 +13,14 @@ from sterad.memory import (
     RETRIEVALS,
     ClassBalancedRetrieval,
     MaximallyInterfered,
+    Memory,
     NoMemory,
     RandomRetrieval,
     Reservoir,
     Retrieval,
 )
-from sterad.memory.checks import check_retrieved
-from sterad.memory.retrieval import take
+from sterad.memory.checks import retrieve_checked
+from sterad.memory.retrieval import LossRise
 from sterad.streams import Batch
 
 EMPTY = Batch(torch.empty(0), torch.empty(0, dtype=torch.int64))
@@ -96,12 +97,21 @@ def test_few_candidates_are_returned_without_losses() -> None:
 
 
 def test_too_many_samples_or_no_batch_raise() -> None:
-    batch = take(filled([0, 1, 2]).sample(9), torch.tensor([2, 0]))
-    check_retrieved(batch, 2, RandomRetrieval())
-    with pytest.raises(SteradError, match="RandomRetrieval returned 2 samples where 1 were"):
-        check_retrieved(batch, 1, RandomRetrieval())
-    with pytest.raises(SteradError, match="RandomRetrieval returned list: return a Batch"):
-        check_retrieved([], 1, RandomRetrieval())  # type: ignore[arg-type]
+    class Generous(Reservoir):
+        def sample(self, n: int) -> Batch:
+            return super().sample(n + 1)
+
+    class Lists(Retrieval):
+        def retrieve(self, memory: Memory, n: int, batch: Batch, loss_rise: LossRise) -> Batch:
+            return [memory.sample(n)]  # type: ignore[return-value]
+
+    generous = Generous(9)
+    generous.update(Batch(torch.rand(5, 2), torch.tensor([0, 1, 2, 0, 1])))
+    with pytest.raises(SteradError, match="Generous returned 3 samples where 2 were requested"):
+        retrieve_checked(RandomRetrieval(), generous, 2, EMPTY, unused)
+    with pytest.raises(SteradError, match="Lists returned list: return a Batch"):
+        retrieve_checked(Lists(), filled([0, 1]), 1, EMPTY, unused)
+    assert len(retrieve_checked(RandomRetrieval(), filled([0, 1]), 1, EMPTY, unused)) == 1
 
 
 def test_registration_refuses_other_classes() -> None:

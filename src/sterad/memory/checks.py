@@ -7,6 +7,7 @@ import torch
 
 from sterad.errors import SteradError
 from sterad.memory.memory import Memory, find_missing
+from sterad.memory.retrieval import LossRise, RandomRetrieval, Retrieval
 from sterad.streams import Batch
 
 
@@ -47,8 +48,13 @@ def check_size(memory: Memory, capacity: int) -> None:
         )
 
 
-def check_retrieved(retrieved: Batch, n: int, source: object) -> None:
-    """Refuse more samples than were requested."""
+def retrieve_checked(
+    retrieval: Retrieval, memory: Memory, n: int, batch: Batch, loss_rise: LossRise
+) -> Batch:
+    """Return what a retrieval chooses; refuse more samples than were requested."""
+    retrieved = retrieval.retrieve(memory, n, batch, loss_rise)
+    # The random retrieval only passes on what the memory returns.
+    source = memory if isinstance(retrieval, RandomRetrieval) else retrieval
     if not isinstance(retrieved, Batch):
         raise SteradError(
             f"{type(source).__name__} returned {type(retrieved).__name__}: return a Batch"
@@ -58,3 +64,4 @@ def check_retrieved(retrieved: Batch, n: int, source: object) -> None:
             f"{type(source).__name__} returned {len(retrieved)} samples where {n} were requested: "
             f"return at most {n}"
         )
+    return retrieved

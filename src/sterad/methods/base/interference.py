@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 
 from sterad.engine import Engine
+from sterad.methods.base.learner import FORWARD_COST
+from sterad.methods.base.parts import ReplayConfig, make_retrieval
 from sterad.streams import Batch
 
 if TYPE_CHECKING:
@@ -64,6 +66,13 @@ def loss_rise(learner: "Replay", batch: Batch, candidates: Batch) -> Tensor:
             return _losses(learner, candidates) - before
     finally:
         learner.sample_losses = recorded
+
+
+def ranking_cost(method: "type[Replay]", config: ReplayConfig, batch_size: int) -> float:
+    """Return the cost of the virtual step and of the losses of candidates, for one retrieval."""
+    candidates = make_retrieval(config).count_candidates(config.memory_batch)
+    step = method.step_cost(config, batch_size, 0) if candidates else 0.0
+    return step + 2 * FORWARD_COST * candidates
 
 
 def _losses(learner: "Replay", candidates: Batch) -> Tensor:

@@ -12,11 +12,10 @@ from torch import Tensor
 from sterad.classifiers import Classifier
 from sterad.encoders import Network, build_network
 from sterad.errors import SteradError
-from sterad.memory import RandomRetrieval
-from sterad.memory.checks import check_retrieved, check_size
+from sterad.memory.checks import check_size, retrieve_checked
 from sterad.methods.base.boundaries import BoundaryConfig, TaskCounter
 from sterad.methods.base.compatibility import check_compatible
-from sterad.methods.base.interference import loss_rise
+from sterad.methods.base.interference import loss_rise, ranking_cost
 from sterad.methods.base.learner import (
     FORWARD_COST,
     Cost,
@@ -25,15 +24,8 @@ from sterad.methods.base.learner import (
     check_batch,
     check_inputs,
 )
-from sterad.methods.base.parts import (
-    EncodedMemory,
-    Parts,
-    ReplayConfig,
-    load_memory,
-    make_parts,
-    make_retrieval,
-)
-from sterad.methods.base.teacher import Teacher, distillation
+from sterad.methods.base.parts import EncodedMemory, Parts, ReplayConfig, load_memory, make_parts
+from sterad.methods.base.teacher import Teacher, distillation, teacher_loss
 from sterad.saved_state import check_like, tensors_of
 from sterad.seeds import generator
 from sterad.streams import Batch, Boundary
@@ -84,12 +76,9 @@ class Replay(Learner):
         replayed: int = config.memory_batch
         teacher = (2 + FORWARD_COST) * (batch_size + replayed) if config.teacher != "none" else 0
         step = cls.step_cost(config, batch_size, replayed) + teacher
-        if candidates := make_retrieval(config).count_candidates(replayed):
-            ranking = cls.step_cost(config, batch_size, 0) + 2 * FORWARD_COST * candidates
-            step += cls.draws_per_step * ranking
-        step *= config.memory_iterations
+        step += cls.draws_per_step * ranking_cost(cls, config, batch_size)
         encoded = 0 if config.classifier == cls.head_classifier else FORWARD_COST * memory
-        return Cost(step, encoded)
+        return Cost(step * config.memory_iterations, encoded)
 
     @classmethod
     def step_cost(cls, config: Any, batch_size: int, replayed: int) -> float:
@@ -122,7 +111,7 @@ class Replay(Learner):
             if self.trains_without_memory or len(retrieved):
                 loss = self.loss(retrieved, batch)
                 if self.teacher is not None:
-                    loss = loss + self._teacher_loss(self.teacher, retrieved, batch)
+                    loss = loss + teacher_loss(self, self.teacher, retrieved, batch)
                 self.step(loss)
                 if self.teacher is not None:
                     self.teacher.follow(self.network)
@@ -137,10 +126,7 @@ class Replay(Learner):
     def draw(self, n: int, batch: Batch) -> Batch:
         """Return at most `n` samples of the memory, chosen by the retrieval."""
         rise = partial(loss_rise, self, batch)
-        retrieved = self.retrieval.retrieve(self.memory, n, batch, rise)
-        is_random = isinstance(self.retrieval, RandomRetrieval)
-        check_retrieved(retrieved, n, self.memory if is_random else self.retrieval)
-        return retrieved
+        return retrieve_checked(self.retrieval, self.memory, n, batch, rise)
 
     def virtual_loss(self, batch: Batch) -> Tensor:
         """Return the loss of the stream batch alone."""
@@ -224,21 +210,6 @@ class Replay(Learner):
         views = self.views_of(self.engine.to_device(batch.x))
         return self.engine.forward(views, unit=True), batch.y.repeat(len(views))
 
-    def _teacher_loss(self, teacher: Teacher, retrieved: Batch, batch: Batch) -> Tensor:
-        """Return the mean distillation loss of a view and of the raw images.
-
-        The target of both is the teacher's output for the view.
-        """
-        batches = (retrieved, batch) if len(retrieved) else (batch,)
-        x = torch.cat([self.engine.to_device(one.x) for one in batches])
-        view = self.view(x)
-        target = teacher(view)
-        self.engine.images += len(view)
-        distances = [
-            self.distillation_loss(target, self.engine.forward([inputs])) for inputs in (view, x)
-        ]
-        return self.config.teacher_weight * (distances[0] + distances[1]) / 2
-
     def distillation_loss(self, target: Tensor, output: Tensor) -> Tensor:
         """Return the distillation loss of raw outputs to the teacher's: (n, outputs) both."""
         return distillation(target, output, self.config.teacher_temperature)
@@ -287,11 +258,10 @@ class Replay(Learner):
 
     def state_dict(self) -> dict[str, Any]:
         """Return weights, optimizer, memory, teacher, tasks and the states of all generators."""
-        retrieval = self.retrieval.state_dict()
         return (
             super().state_dict()
             | self.engine.state_dict()
-            | ({"retrieval": retrieval} if retrieval else {})
+            | {name: one for name, one in [("retrieval", self.retrieval.state_dict())] if one}
             | {
                 "memory": self.memory.state_dict(),
                 "rng": {name: rng.get_state() for name, rng in self.rng.items()},

@@ -12,7 +12,7 @@ full one) and is a new one also for ER; the student predicts by default (there t
 
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +20,11 @@ from torch import Tensor
 
 from sterad.encoders import Network
 from sterad.encoders.heads import last_layer
+from sterad.streams import Batch
 from sterad.validation import ADVANCED, BelowOne, NonNegative, Positive
+
+if TYPE_CHECKING:
+    from sterad.methods.base.replay import Replay
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,23 @@ class Teacher:
         for weight, other in zip(mean.parameters(), self.network.parameters(), strict=True):
             weight.lerp_(other, 0.5)
         return mean
+
+
+def teacher_loss(learner: "Replay", teacher: Teacher, retrieved: Batch, batch: Batch) -> Tensor:
+    """Return the mean distillation loss of a view and of the raw images.
+
+    The target of both is the teacher's output for the view.
+    """
+    engine, config = learner.engine, learner.config
+    batches = (retrieved, batch) if len(retrieved) else (batch,)
+    x = torch.cat([engine.to_device(one.x) for one in batches])
+    view = learner.view(x)
+    target = teacher(view)
+    engine.images += len(view)
+    distances = [
+        learner.distillation_loss(target, engine.forward([inputs])) for inputs in (view, x)
+    ]
+    return config.teacher_weight * (distances[0] + distances[1]) / 2
 
 
 def distillation(target: Tensor, output: Tensor, temperature: float) -> Tensor:
