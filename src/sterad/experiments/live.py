@@ -39,7 +39,7 @@ class LiveSession(Session):
             raise SteradError("the feed ended before its first batch: give at least one")
         shape = tuple(first.x.shape[1:])
         problem = config.problem(shape, execution)
-        if len(shape) == 1:
+        if len(shape) == 1 and problem.encoder != "flatten":
             problem = replace(problem, encoder="mlp")
         self.learner = build_learner(config.method.name, config.method.fields, problem)
         self.feed, self.waiting = feed, [first]
