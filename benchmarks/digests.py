@@ -19,7 +19,12 @@ from sterad.experiments.run import provenance
 
 EXECUTION = Execution(threads=1, view_threads=1, precision="float32", compile=False)
 SMALL = {"dataset": "digits", "per_class": 40, "test_per_class": 20, "memory": 100, "seed": 0}
-FEW_STEPS = {"gdumb": {"epochs": 2}, "joint": {"epochs": 2}, "ocm": {"memory_batch": 16}}
+FEW_STEPS = {
+    "gdumb": {"epochs": 2},
+    "joint": {"epochs": 2},
+    "ocm": {"memory_batch": 16},
+    "randumb": {"projection": 200},
+}
 
 
 def digest(method: str, stream: str, out: Path) -> str:

@@ -17,7 +17,11 @@ from sterad.saved_state import check_count, check_labels, check_like
 
 X = np.random.default_rng(0).random((40, 1, 8, 8))
 Y = np.arange(40) // 10
-FIELDS: dict[str, dict[str, Any]] = {"gdumb": {"epochs": 1}, "joint": {"epochs": 1}}
+FIELDS: dict[str, dict[str, Any]] = {
+    "gdumb": {"epochs": 1},
+    "joint": {"epochs": 1},
+    "randumb": {"projection": 20},
+}
 CAN_LEARN = sorted(set(METHODS) - {"pfc"})  # pfc needs the number of classes
 
 

@@ -34,7 +34,7 @@ def values_of(method: str, stream: str, teacher: str) -> dict[str, object]:
     values = dict(VALUES) if stream != "domain" else {k: VALUES[k] for k in VALUES if k != "tasks"}
     if not issubclass(METHODS[method], Replay):  # its steps are short
         del values["memory_batch"]
-        values |= {"per_class": 1000} | ({"projection": 50} if method == "randumb" else {})
+        values |= {"per_class": 500} | ({"projection": 50} if method == "randumb" else {})
     if METHODS[method].trains == "on-stream":
         values |= {"test_then_train": True}
     return values | ({} if teacher == "none" else {"teacher": teacher, "predict_with": "average"})

@@ -1,8 +1,10 @@
 """Learners on features: scores equal the batch formulas after any order and any splitting."""
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,11 @@ from hypothesis import strategies as st
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from torch import Tensor
 
-from sterad import OnlineClassifier
+from sterad import OnlineClassifier, RunConfig, run
 from sterad.engine import Execution
 from sterad.errors import SteradError
+from sterad.experiments.cost import estimate
+from sterad.experiments.live import live_config
 from sterad.methods import METHODS, Problem, build_learner
 from sterad.methods.base.closed_form import ClosedForm, PooledClosedForm
 from sterad.methods.fecam import FeCAM
@@ -431,3 +435,25 @@ def test_rows_that_wait_are_copies() -> None:
     learner.consolidate()
     assert same(learner.state_dict()["waiting"], torch.zeros(3, D, dtype=torch.float64))
     assert same(learner.scores(x), before)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_has_no_images_through_a_network(name: str, tmp_path: Path) -> None:
+    small = {"per_class": 30, "test_per_class": 10, "anytime": 2, "tasks": 5}
+    config = RunConfig.of(method=name, dataset="digits", **(small | FIELDS.get(name, {})))
+    assert config.settings.encoder == "flatten"
+    assert estimate(config, [])[0] > 0
+    record = run(config, tmp_path, Execution(threads=1))
+    assert (record.images_per_step, record.images_per_second) == (0, 0)
+    assert record.losses == ()
+    assert record.final_average_accuracy > (0.2 if name == "randumb" else 0.8)
+    assert "resnet18" not in json.dumps(record.config)
+    assert estimate(config, [record])[0] == record.seconds
+
+
+def test_a_live_run_learns_features_themselves(tmp_path: Path) -> None:
+    x, y = make_rows(400, spread=4.0)
+    feed = [(x[i : i + 10].astype(np.float32), y[i : i + 10]) for i in range(0, 400, 10)]
+    record = run(live_config(method="slda", stretch=100), tmp_path, Execution(threads=1), feed=feed)
+    assert record.moments[-1].accuracy > 0.95
+    assert record.config["encoder"] == "flatten"

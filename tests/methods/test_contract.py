@@ -9,8 +9,10 @@ from sterad.plugins import load_plugin
 from sterad.testing import check_method
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_method.py"
-QUICK = ("agd-fd", "er", "fecam", "ncm", "ridge", "slda")
+QUICK = ("agd-fd", "er", "fecam", "ncm", "randumb", "ridge", "slda")
 """Methods that `make test` checks as well; `make check` checks all."""
+FIELDS = {"randumb": {"projection": 50}}
+"""Values of methods that would take long with their defaults."""
 
 
 @pytest.mark.parametrize(
@@ -18,7 +20,11 @@ QUICK = ("agd-fd", "er", "fecam", "ncm", "ridge", "slda")
     [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in METHODS],
 )
 def test_a_built_in_method_passes(name: str) -> None:
-    check_method(name)
+    check_method(name, METHODS[name].Config(**FIELDS.get(name, {})))
+
+
+def test_a_random_projection_passes() -> None:
+    check_method("ridge", METHODS["ridge"].Config(projection=20))
 
 
 def test_the_example_passes_and_has_at_most_30_lines() -> None:
