@@ -174,7 +174,11 @@ def test_help_does_not_import_torch(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("example", "expected"),
-    [("own_arrays.py", "classes seen"), ("offline_training.py", "epoch 5: test accuracy 9")],
+    [
+        ("own_arrays.py", "classes seen"),
+        ("offline_training.py", "epoch 5: test accuracy 9"),
+        ("pretrained_backbone.py", "final average accuracy"),
+    ],
 )
 def test_example_scripts_run(example: str, expected: str, tmp_path: Path) -> None:
     script = str(ROOT / "examples" / example)
