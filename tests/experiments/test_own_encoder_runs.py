@@ -13,6 +13,7 @@ from sterad.cli import main
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.checkpoint import load_checkpoint
+from sterad.experiments.cost import estimate, multiplications
 from sterad.experiments.live import live_config
 from sterad.experiments.run import prepare
 from sterad.methods.base.frozen_encoder import FrozenEncoder
@@ -122,6 +123,19 @@ def test_the_command_line_and_toml(capsys: pytest.CaptureFixture[str]) -> None:
     none = ["--augmentation", "none", "--config", "run.toml", "--threads", "1", "--out", "runs"]
     assert main(["train", "er", *options, *none]) == 0
     assert len(list(Path("runs").glob("*"))) == 1, "the same run"
+
+
+def test_the_cost_of_a_run_is_estimated() -> None:
+    convolution = 16 * 4 * 9  # 8 × 8 pixels with stride 2, 4 channels, 3 × 3 weights
+    assert multiplications(str(Path("net.py:backbone").resolve()), (1, 8, 8), 2) == convolution
+    assert estimate(config(), [])[0] > 0
+
+
+def test_the_list_says_how_to_bring_your_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "encoders"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "timm:NAME, torchvision:NAME and hf:NAME load pretrained models" in printed
+    assert "FILE.py:FUNCTION calls your function" in printed
 
 
 def test_a_feed_of_vectors_has_an_mlp_only_in_place_of_a_resnet() -> None:
