@@ -50,6 +50,16 @@ def test_encoders_on_meta(name: str) -> None:
     assert features.shape == (2, encoder.features)
 
 
+@pytest.mark.parametrize("name", list(ENCODERS))
+@pytest.mark.parametrize("size", [(8, 12), (33, 16), (40, 90)])
+def test_images_need_not_be_square(name: str, size: tuple[int, int]) -> None:
+    encoder = ENCODERS[name]((3, *size), 2).eval()
+    x = torch.rand(2, 3, *size)
+    assert encoder(x).shape == (2, encoder.features)
+    transposed = ENCODERS[name]((3, *size[::-1]), 2)
+    assert transposed.features == encoder.features
+
+
 def test_encoder_is_an_abstract_module() -> None:
     class Mean(Encoder):
         features = 1

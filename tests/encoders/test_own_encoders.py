@@ -14,6 +14,7 @@ from sterad.errors import SteradError
 from sterad.methods import METHODS, Problem, build_learner
 from sterad.methods.base.replay import Replay
 from sterad.streams import Batch
+from sterad.testing.method import same
 
 
 class Body(Encoder):
@@ -117,6 +118,18 @@ def test_outputs_and_buffers_do_not_depend_on_threads(tail: Callable[[], nn.Modu
         found, found_buffers = run_passes(tail(), threads)
         assert torch.equal(outputs, found)
         assert all(torch.equal(buffers[name], found_buffers[name]) for name in buffers)
+
+
+def test_a_registered_encoder_with_dropout_is_resumed_to_the_bit(
+    made: Callable[..., Replay],
+) -> None:
+    whole = train(made("er", OwnDropout))
+    resumed = made("er", OwnDropout)
+    torch.manual_seed(4321)
+    resumed.load_state_dict(whole.state_dict())
+    for learner in (whole, resumed):
+        train(learner)
+    assert same(whole.state_dict(), resumed.state_dict())
 
 
 class NoFeatures(nn.Module):

@@ -178,6 +178,7 @@ def test_help_does_not_import_torch(tmp_path: Path) -> None:
         ("own_arrays.py", "classes seen"),
         ("offline_training.py", "epoch 5: test accuracy 9"),
         ("run_objects.py", "NearestMean-shapes-LargestFirst-s0-"),
+        ("pretrained_backbone.py", "final average accuracy"),
     ],
 )
 def test_example_scripts_run(example: str, expected: str, tmp_path: Path) -> None:

@@ -10,7 +10,13 @@ from sterad.encoders.encoder import ENCODERS, Encoder
 from sterad.encoders.inputs import InputFormat
 from sterad.encoders.libraries import LIBRARIES, load_pretrained
 from sterad.encoders.options import DEFAULT_OPTIONS, EncoderOptions
-from sterad.encoders.own_encoder import OwnEncoder, call_factory, copy_module
+from sterad.encoders.own_encoder import (
+    OwnEncoder,
+    call_factory,
+    copy_module,
+    example_inputs,
+    uses_global_rng,
+)
 from sterad.errors import SteradError
 from sterad.plugins import load_plugin
 
@@ -81,7 +87,9 @@ def make_encoder(
             )
         module = call_factory(function, shape, width)
     if isinstance(module, Encoder) and options == DEFAULT_OPTIONS:
-        return module
+        is_ours = type(module).__module__.startswith("sterad.")
+        if is_ours or not uses_global_rng(module, example_inputs(input_shape)):
+            return module
     return OwnEncoder(module, input_shape, options, InputFormat())
 
 

@@ -49,7 +49,7 @@ class OwnEncoder(Encoder):
         self.frozen_layers = freeze(self.module, options)
         """Names of layers that stay in evaluation mode."""
         self.train()
-        if self.module.training and uses_global_rng(self, _example(input_shape)):
+        if self.module.training and uses_global_rng(self, example_inputs(input_shape)):
             seed = torch.randint(MAX_SEED, ())
             self.register_buffer("seed_and_passes", torch.stack([seed, torch.zeros_like(seed)]))
 
@@ -159,7 +159,7 @@ def dry_run(module: nn.Module, input_shape: tuple[int, ...]) -> int:
     training, buffers = module.training, [one.clone() for one in module.buffers()]
     module.eval()
     with torch.random.fork_rng(devices=[]), torch.no_grad():
-        sizes = {_feature_size(module, _example(input_shape, rows)) for rows in (2, 3)}
+        sizes = {_feature_size(module, example_inputs(input_shape, rows)) for rows in (2, 3)}
         for buffer, before in zip(module.buffers(), buffers, strict=True):
             buffer.copy_(before)
     module.train(training)
@@ -171,7 +171,7 @@ def dry_run(module: nn.Module, input_shape: tuple[int, ...]) -> int:
     return sizes.pop()
 
 
-def _example(input_shape: tuple[int, ...], rows: int = 2) -> Tensor:
+def example_inputs(input_shape: tuple[int, ...], rows: int = 2) -> Tensor:
     """Return inputs in [0, 1], the same at every call."""
     rng = torch.Generator().manual_seed(0)
     return torch.rand(rows, *input_shape, generator=rng, device="cpu")

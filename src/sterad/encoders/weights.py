@@ -1,8 +1,8 @@
 """Weights of an encoder from a file: a state dict of torch, or safetensors."""
 
-import hashlib
 import importlib
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from sterad.errors import SteradError
+from sterad.plugins import object_digest
 
 WRAPPERS = ("state_dict", "model")
 """Keys under which checkpoints of other libraries hold the state dict."""
@@ -40,17 +41,22 @@ def load_weights(module: nn.Module, path: Path) -> None:
 
 
 def weights_digest(path: Path) -> str:
-    """Return a hash of the content of a file of weights."""
+    """Return a hash of the weights in a file, whatever its name and format."""
     try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+        facts = path.stat()
     except OSError as error:
         raise _unreadable(path, error) from error
+    return _digest_of(path.resolve(), facts.st_mtime_ns, facts.st_size)
+
+
+@lru_cache
+def _digest_of(path: Path, modified: int, size: int) -> str:
+    """Return the hash of a file that was modified at that time: a study has many configs."""
+    return object_digest(_read(path))
 
 
 def _read(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a file by name; nothing in the file is executed."""
-    weights_digest(path)  # a sentence if it is no file
     if path.suffix == ".safetensors":
         values = _read_safetensors(path)
     else:

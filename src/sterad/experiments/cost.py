@@ -121,6 +121,8 @@ def multiplications(encoder: str, shape: tuple[int, ...], width: int) -> int:
     >>> round(multiplications("resnet18", (3, 32, 32), 64) / 1e6)
     555
     """
-    with torch.random.fork_rng([]), torch.no_grad(), FlopCounterMode(display=False) as counter:
-        make_encoder(encoder, shape, width).eval()(torch.zeros(1, *shape))
+    with torch.random.fork_rng([]), torch.no_grad():
+        module = make_encoder(encoder, shape, width).eval()
+        with FlopCounterMode(display=False) as counter:
+            module(torch.zeros(1, *shape))
     return int(counter.get_total_flops()) // 2

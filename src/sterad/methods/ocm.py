@@ -71,9 +71,14 @@ class OCM(Replay):
 
     def __init__(self, config: OCMConfig, problem: Problem, parts: Parts) -> None:
         """Start without a snapshot; refuse inputs that cannot be rotated."""
-        if len(problem.input_shape) != 3:
-            shape = problem.input_shape
+        shape = problem.input_shape
+        if len(shape) != 3:
             raise SteradError(f"ocm rotates images, and inputs {shape} are vectors: use er")
+        if shape[1] != shape[2]:
+            raise SteradError(
+                f"ocm rotates images by 90°, and images of {shape[1]} × {shape[2]} pixels are not "
+                "square: crop or pad them to a square, or use er"
+            )
         super().__init__(config, problem, parts)
         self.rng["slices"] = generator(problem.seed, "slices")
         self.snapshot: Teacher | None = None
