@@ -13,6 +13,7 @@ from sterad.classifiers import Classifier
 from sterad.encoders import Network, build_network
 from sterad.errors import SteradError
 from sterad.methods.base.boundaries import BoundaryConfig, TaskCounter
+from sterad.methods.base.encoded_memory import EncodedMemory
 from sterad.methods.base.learner import (
     FORWARD_COST,
     Cost,
@@ -21,7 +22,7 @@ from sterad.methods.base.learner import (
     check_batch,
     check_inputs,
 )
-from sterad.methods.base.parts import EncodedMemory, Parts, ReplayConfig, load_memory, make_parts
+from sterad.methods.base.parts import Parts, ReplayConfig, load_memory, make_parts
 from sterad.methods.base.teacher import Teacher, TeacherConfig, distillation
 from sterad.saved_state import check_like, tensors_of
 from sterad.seeds import generator
