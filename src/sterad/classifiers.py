@@ -76,20 +76,20 @@ class NearestMean:
         return cls(means.float().to(labels.device), labels, max(variance, MIN_VARIANCE))
 
     @classmethod
-    def from_sums(cls, sums: Tensor, counts: Tensor, squares: float) -> Self:
-        """Return what `fit` returns, from sums that can be updated without all features.
+    def from_moments(cls, means: Tensor, squares: Tensor, counts: Tensor) -> Self:
+        """Return what `fit` returns, from moments that can be updated without all features.
 
-        sums: (classes, d) float64 of the features of each class; counts: (classes,) number of
-        features; squares: sum of the squared lengths of all features.
+        means: (classes, d) float64; squares: (classes,) mean squared length of the features of each
+        class; counts: (classes,) their number; classes with 0 are never predicted.
 
-        >>> sums, counts = torch.tensor([[1.0, 0.0], [0.0, 4.0]]).double(), torch.tensor([1, 2])
-        >>> NearestMean.from_sums(sums, counts, 11.0).variance
+        >>> means, squares = torch.tensor([[1.0, 0.0], [0.0, 2.0]]), torch.tensor([1.0, 5.0])
+        >>> NearestMean.from_moments(means, squares, torch.tensor([1, 2])).variance
         0.3333333333333333
         """
         labels = counts.nonzero().squeeze(1)
-        means = sums[labels] / counts[labels].unsqueeze(1)
-        between = float((counts[labels] * means.square().sum(dim=1)).sum())
-        variance = (squares - between) / (int(counts.sum()) * sums.shape[1])
+        means, squares, counts = means[labels], squares[labels], counts[labels]
+        within = squares - means.square().sum(dim=1)
+        variance = float((counts * within).sum()) / (int(counts.sum()) * means.shape[1])
         return cls(means.float(), labels, max(variance, MIN_VARIANCE))
 
     def to(self, device: torch.device) -> Self:

@@ -14,7 +14,13 @@ from sterad.estimator.inputs import Arrays, InputFormat, check_inputs, check_wei
 from sterad.estimator.learning_call import LearningCall, check_declared, check_rows, declare
 from sterad.estimator.parameters import Parameters, not_fitted
 from sterad.estimator.recipe import Recipe, check_call_options, use_threads
-from sterad.estimator.saved_classifier import read_classifier, restore_state, state_of
+from sterad.estimator.saved_classifier import (
+    from_bytes,
+    read_classifier,
+    restore_state,
+    state_of,
+    to_bytes,
+)
 from sterad.experiments.checkpoint import save_checkpoint
 from sterad.labels import LabelIndex
 from sterad.methods.base.learner import check_shape
@@ -257,16 +263,18 @@ class OnlineClassifier(Parameters):
     def __getstate__(self) -> dict[str, Any]:
         """Return the arguments and, as `save` writes it, what was learned."""
         with self._lock:
-            state = None if self._finished is None else state_of(self._finished)
-            params = None if self._finished is None else self._finished.recipe.params
-            return {"params": self.get_params(), "built_with": params, "state": state}
+            state = {"params": self.get_params(), "built_with": None, "learned": b""}
+            if self._finished is not None:
+                state["built_with"] = self._finished.recipe.params
+                state["learned"] = to_bytes(state_of(self._finished))
+            return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Build the learner again and load its state."""
         vars(self).update(state["params"])
         self._lock, self._finished = ProcessLock(), None
-        if state["state"] is not None:
-            self._finished = restore_state(state["state"], state["built_with"])
+        if state["learned"]:
+            self._finished = restore_state(from_bytes(state["learned"]), state["built_with"])
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._finished is not None

@@ -26,6 +26,7 @@ FIELDS = {"retrieval": "retrieval", "optimizer": "optimizer", "classifier": "cla
 FIELDS |= {"augment": "augmentation"}
 """Fields of the method, and parts of the learner, that these arguments set."""
 ENCODER_OPTIONS = ("frozen", "train_from", "encoder_lr", "weights")
+PLAIN_TYPES = (bool, int, float, complex, bytes, list, tuple, dict, set)
 EXECUTION_OPTIONS = ("precision", "threads", "compile")
 NOT_FIELDS = {"memory", "encoder", "method", "width", "flip", "seed", "device", "batch_size"}
 NOT_FIELDS |= {"on_divergence", *FIELDS, *ENCODER_OPTIONS, *EXECUTION_OPTIONS}
@@ -55,6 +56,8 @@ class Recipe:
         parts |= {
             name: params[name] for name in ("encoder", "memory") if _is_object(name, params[name])
         }
+        for name, part in parts.items():
+            _check_object(name, part)
         method = _method_of(params["method"])
         config = build(method.Config, fields | named)
         problem = _problem_of(params, method, shape)
@@ -123,6 +126,18 @@ def _is_object(name: str, value: Any) -> bool:
     return value is not None and not isinstance(value, str)
 
 
+def _check_object(name: str, value: Any) -> None:
+    """Refuse objects that cannot be the part that they are given for."""
+    if name == "classifier":
+        is_valid, rule = hasattr(value, "fit"), "a name, or a class with fit and scores"
+    elif name in ("memory", "retrieval"):
+        is_valid, rule = not isinstance(value, PLAIN_TYPES), "a name or an object"
+    else:
+        is_valid, rule = callable(value), "a name, or an object that can be called"
+    if not is_valid:
+        raise SteradError(f"{name} {value!r} is of type {type(value).__name__}: give {rule}")
+
+
 def _method_of(method: Any) -> type[Learner]:
     if isinstance(method, type) and issubclass(method, Learner):
         return method
@@ -131,7 +146,8 @@ def _method_of(method: Any) -> type[Learner]:
 
 def _problem_of(params: dict[str, Any], method: type[Learner], shape: tuple[int, ...]) -> Problem:
     memory, encoder = params["memory"], params["encoder"]
-    options = {name: params[name] for name in ENCODER_OPTIONS if params[name] not in (None, False)}
+    given = {name: params[name] for name in ENCODER_OPTIONS if params[name] is not None}
+    options = {name: one for name, one in given.items() if one is not False}
     values = {
         "input_shape": shape,
         "classes": None,

@@ -1,11 +1,13 @@
 """The saved form of a classifier: plain values and tensors, without the user's objects."""
 
 import dataclasses
+import io
 import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from sterad.errors import SteradError
 from sterad.estimator.finished import FinishedState
@@ -41,6 +43,19 @@ def state_of(finished: FinishedState) -> dict[str, Any]:
         "features": None if cache is None else cache.state_dict(),
         "skipped_batches": finished.skipped_batches,
     }
+
+
+def to_bytes(state: dict[str, Any]) -> bytes:
+    """Return a state as bytes, equal ones for equal states: pickled tensors contain addresses."""
+    file = io.BytesIO()
+    torch.save(state, file)
+    return file.getvalue()
+
+
+def from_bytes(content: bytes) -> dict[str, Any]:
+    """Return the state that `to_bytes` wrote."""
+    state: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
+    return state
 
 
 def _plain(value: Any) -> Any:

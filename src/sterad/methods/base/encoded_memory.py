@@ -1,7 +1,7 @@
 """Features of the memory: all of them for an evaluation, or some at a time along a feed."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any
 
@@ -16,6 +16,8 @@ from sterad.errors import SteradError
 from sterad.memory import Memory, SlotMemory
 from sterad.saved_state import check_count, check_like
 
+CLASS_WINDOW = 64
+"""Features of a class that its moving mean extends over, about."""
 Pairs = list[tuple[Tensor, Tensor]]
 """Batches of raw features (n, d) and labels (n,)."""
 
@@ -50,11 +52,12 @@ class EncodedMemory:
 
 
 class RollingFeatures:
-    """Features of the slots of a memory, refreshed a few at a time, and their sums per class.
+    """Features of the slots of a memory, refreshed a few at a time, and moving class means.
 
-    A refresh encodes the slots that have changed and the next `slice_size` slots in turn, so that
-    no feature is older than capacity / slice_size refreshes. The class means come from the sums
-    and need no pass over the memory. All tensors are on the CPU.
+    A refresh encodes the slots that have changed and, in equal numbers from each class, those that
+    were encoded first. The mean of a class weighs its newest features most, so that means of all
+    classes are of the same age: old and new features are not comparable while the network learns.
+    The means need no pass over the memory. All tensors are on the CPU.
     """
 
     def __init__(self, memory: SlotMemory, slice_size: int) -> None:
@@ -62,17 +65,21 @@ class RollingFeatures:
         self.memory, self.slice_size = memory, slice_size
         self.features = torch.zeros(0, 0)
         """(capacity, d) raw features."""
-        self.labels = torch.zeros(0, dtype=torch.int64)
-        """(capacity,) labels of the features; -1 where a slot has none."""
-        self.sums = torch.zeros(0, 0, dtype=torch.float64)
-        """(classes, d) sums of unit-length features."""
-        self.counts = torch.zeros(0, dtype=torch.int64)
-        self.squares = 0.0
-        """Sum of squared lengths, which are 1 but for zero features and rounding."""
-        self.position = 0
-        """Slot from which the next slice is taken."""
+        self.tables = {
+            "labels": torch.zeros(0, dtype=torch.int64),
+            "encoded": torch.zeros(0, dtype=torch.int64),
+            "sums": torch.zeros(0, 0, dtype=torch.float64),
+            "squares": torch.zeros(0, dtype=torch.float64),
+            "weights": torch.zeros(0, dtype=torch.float64),
+            "refreshed": torch.zeros(0, dtype=torch.int64),
+        }
+        """By slot: the label, -1 without a feature, and the refresh that encoded it. By class:
+        weighted sums of unit-length features (classes, d) and of their squared lengths, the sum of
+        weights, and the last refresh with a feature."""
+        self.step = 0
+        """Number of refreshes."""
         self.changed = dict.fromkeys(range(len(memory)))
-        self.watchers: list[Any] = []
+        self.watchers: list[Callable[[list[int]], None]] = []
         """Called with the slots whose features are about to change."""
         memory.watchers.append(self.note)
 
@@ -81,113 +88,125 @@ class RollingFeatures:
         self.changed |= dict.fromkeys(slots)
 
     def refresh(self, engine: Engine, network: Network, size: int | None = None) -> None:
-        """Encode the changed slots and the next `size` in turn (default: the slice size)."""
+        """Encode the changed slots and the next `size` others (default: the slice size)."""
         count = len(self.memory)
-        self._forget(torch.nonzero(self.labels[count:] >= 0).squeeze(1) + count)
-        size = min(self._turn(engine) if size is None else size, count)
-        turn = [(self.position + step) % count for step in range(size)]
-        slots = [*dict.fromkeys([*sorted(self.changed), *turn])]
-        if slots := [slot for slot in slots if slot < count]:
-            batch = self.memory.read(torch.tensor(slots))
+        self.tables["labels"][count:] = -1
+        changed = torch.tensor([slot for slot in sorted(self.changed) if slot < count])
+        others = self._next_slots(self._slice_size(engine) if size is None else size)
+        slots = torch.cat([changed.long(), others[~torch.isin(others, changed)]])
+        self.step += 1
+        if len(slots):
+            batch = self.memory.read(slots)
             with engine.evaluation(network) as folded:
                 features = engine.in_chunks(folded.features, batch.x)
-            self._store(torch.tensor(slots), features.float().cpu().clone(), batch.y)
-        self.position = (self.position + size) % max(count, 1)
+            self._store(slots, features.float().cpu().clone(), batch.y)
         self.changed = {}
 
     def refresh_all(self, engine: Engine, network: Network) -> None:
-        """Encode every slot, and add up the sums again."""
-        self._forget(torch.nonzero(self.labels >= 0).squeeze(1))
-        self.sums, self.squares = torch.zeros_like(self.sums), 0.0
-        self.refresh(engine, network, len(self.memory))
+        """Encode every slot: the class means are exact."""
+        self.changed = dict.fromkeys(range(len(self.memory)))
+        self.refresh(engine, network, 0)
 
     def pairs(self, engine: Engine) -> Pairs:
         """Return raw features and labels of all slots that have features."""
-        slots = torch.nonzero(self.labels >= 0).squeeze(1)
+        labels = self.tables["labels"]
+        slots = torch.nonzero(labels >= 0).squeeze(1)
         if not len(slots):
             return []
-        return [(engine.to_device(self.features[slots]), engine.to_device(self.labels[slots]))]
+        return [(engine.to_device(self.features[slots]), engine.to_device(labels[slots]))]
 
     def nearest_mean(self, device: torch.device) -> NearestMean | None:
         """Return the classifier of the class means; None without features."""
-        if not bool(self.counts.any()):
+        if not len(counts := self._counts()) or not bool(counts.any()):
             return None
-        return NearestMean.from_sums(self.sums, self.counts, self.squares).to(device)
+        weights = self.tables["weights"]
+        means = self.tables["sums"] / weights.unsqueeze(1)
+        squares = self.tables["squares"] / weights
+        return NearestMean.from_moments(means, squares, counts).to(device)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all features, their sums and the position, to continue bit for bit."""
-        count = len(self.memory)
-        return {
-            "features": self.features[:count].clone(),
-            "labels": self.labels[:count].clone(),
-            "sums": self.sums.clone(),
-            "counts": self.counts.clone(),
-            "squares": self.squares,
-            "position": self.position,
-        }
+        """Return all features, the moving means and the ages, to continue bit for bit."""
+        tables = {name: table.clone() for name, table in self.tables.items()}
+        return {"features": self.features.clone(), "step": self.step, **tables}
 
     def load_state_dict(self, state: dict[str, Any], width: int) -> None:
         """Restore the state; `width` is the number of features of the encoder."""
-        count, classes = len(self.memory), len(state["counts"])
-        width = width if count else 0
-        like = {
-            "features": torch.zeros(count, width),
-            "labels": torch.zeros(count, dtype=torch.int64),
-            "sums": torch.zeros(classes, width, dtype=torch.float64),
-            "counts": torch.zeros(classes, dtype=torch.int64),
-            "squares": 0.0,
-            "position": 0,
+        slots, classes = len(state["labels"]), len(state["weights"])
+        width = width if slots else 0
+        if slots not in (0, self.memory.capacity):
+            raise ValueError(f"it has features of {slots} slots")
+        check_count(state["step"], "the number of refreshes")
+        sizes = {"labels": slots, "encoded": slots}
+        like: dict[str, Any] = {
+            name: table.new_zeros(sizes.get(name, classes)) for name, table in self.tables.items()
         }
+        like |= {"features": torch.zeros(slots, width), "step": 0}
+        like["sums"] = like["squares"].new_zeros(classes, width)
         check_like(state, like, "features")
-        check_count(state["position"], "the position in the memory")
         labels: Tensor = state["labels"]
-        if count and not -1 <= int(labels.min()) <= int(labels.max()) < classes:
+        if slots and not -1 <= int(labels.min()) <= int(labels.max()) < classes:
             raise ValueError("the features have labels without a class")
-        self.features, self.labels = torch.zeros(0, width), labels[:0]
-        if count:
-            self._allocate(width, 0)
-            self.features[:count], self.labels[:count] = state["features"], labels
-        self.sums, self.counts = state["sums"].clone(), state["counts"].clone()
-        self.squares, self.position = float(state["squares"]), state["position"] % max(count, 1)
+        self.features, self.step = state["features"].clone(), state["step"]
+        self.tables = {name: state[name].clone() for name in self.tables}
         self.changed = {}
 
-    def _turn(self, engine: Engine) -> int:
+    def _slice_size(self, engine: Engine) -> int:
         """Return how many unchanged slots to encode: none if the features never change."""
         is_trained = any(one.requires_grad for one in engine.network.encoder.parameters())
         return self.slice_size if is_trained else 0
 
-    def _store(self, slots: Tensor, features: Tensor, labels: Tensor) -> None:
-        """Replace the features and labels of some slots."""
-        self._allocate(features.shape[1], int(labels.max()) + 1)
-        self._forget(slots)
-        self._add(features, labels, 1)
-        self.features[slots], self.labels[slots] = features, labels
+    def _next_slots(self, size: int) -> Tensor:
+        """Return `size` slots: the one of each class that was encoded first, then the second, ...
 
-    def _forget(self, slots: Tensor) -> None:
-        """Remove the features of some slots."""
-        if not len(slots):
-            return
+        If there are more classes than `size`, those that were not refreshed for the longest time.
+        """
+        labels = self.tables["labels"]
+        slots = torch.nonzero(labels >= 0).squeeze(1)
+        slots = slots[self.tables["encoded"][slots].argsort(stable=True)]
+        slots = slots[labels[slots].argsort(stable=True)]  # by class, oldest first
+        counts = self._counts()
+        rank = torch.arange(len(slots)) - (counts.cumsum(0) - counts)[labels[slots]]
+        key = rank * (self.step + 1) + self.tables["refreshed"][labels[slots]]
+        return slots[key.argsort(stable=True)[:size]]
+
+    def _store(self, slots: Tensor, features: Tensor, labels: Tensor) -> None:
+        """Replace the features and labels of some slots, and move the class means."""
+        self._allocate(features.shape[1], int(labels.max()) + 1)
         for watch in self.watchers:
             watch(slots.tolist())
-        slots = slots[self.labels[slots] >= 0]
-        self._add(self.features[slots], self.labels[slots], -1)
-        self.labels[slots] = -1
-
-    def _add(self, features: Tensor, labels: Tensor, sign: int) -> None:
+        self.features[slots], self.tables["labels"][slots] = features, labels
+        self.tables["encoded"][slots] = self.step
+        self.tables["refreshed"][labels] = self.step
+        new = torch.bincount(labels, minlength=len(self.tables["weights"]))
+        window = self._counts().clamp(min=1, max=CLASS_WINDOW)
+        # A class whose features are all new forgets the old ones completely.
+        keep = torch.where(new >= window, 0.0, (1 - 1 / window.double()) ** new)
         unit = F.normalize(features).double()
-        self.sums.index_add_(0, labels, unit, alpha=sign)
-        self.counts.index_add_(0, labels, torch.full_like(labels, sign))
-        self.squares += sign * float(unit.square().sum())
+        for name, values in (
+            ("sums", unit),
+            ("squares", unit.square().sum(dim=1)),
+            ("weights", torch.ones(len(labels), dtype=torch.float64)),
+        ):
+            table = self.tables[name]
+            table.mul_(keep.view(-1, *[1] * (table.dim() - 1))).index_add_(0, labels, values)
+
+    def _counts(self) -> Tensor:
+        """Return the number of slots of each class."""
+        labels = self.tables["labels"]
+        return torch.bincount(labels[labels >= 0], minlength=len(self.tables["weights"]))
 
     def _allocate(self, width: int, classes: int) -> None:
         """Make room for all slots and classes; what is stored stays."""
-        if (more := self.memory.capacity - len(self.labels)) > 0:
+        tables = self.tables
+        if (more := self.memory.capacity - len(self.features)) > 0:
             self.features = torch.cat([self.features.view(-1, width), torch.zeros(more, width)])
-            self.labels = torch.cat([self.labels, torch.full((more,), -1)])
-        if (more := classes - len(self.counts)) > 0:
-            sums = self.sums.view(-1, width)
-            self.sums = torch.cat([sums, sums.new_zeros(more, width)])
-            self.counts = torch.cat([self.counts, self.counts.new_zeros(more)])
+            tables["labels"] = torch.cat([tables["labels"], torch.full((more,), -1)])
+            tables["encoded"] = torch.cat([tables["encoded"], tables["encoded"].new_zeros(more)])
+        if (more := classes - len(tables["weights"])) > 0:
+            tables["sums"] = tables["sums"].view(-1, width)
+            for name in ("sums", "squares", "weights", "refreshed"):
+                rows = tables[name].new_zeros(more, *tables[name].shape[1:])
+                tables[name] = torch.cat([tables[name], rows])
 
 
 def _digest(tensors: Iterable[Tensor]) -> bytes:

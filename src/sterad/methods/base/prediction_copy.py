@@ -83,7 +83,7 @@ def _copied_replay(replay: Replay) -> Replay:
         else:  # other classifiers are fitted to all features when they are needed
             encoded.rolling = copy(cache)
             encoded.rolling.features = cache.features.clone()
-            encoded.rolling.labels = cache.labels.clone()
+            encoded.rolling.tables = {name: one.clone() for name, one in cache.tables.items()}
     return new
 
 

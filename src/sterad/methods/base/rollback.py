@@ -93,8 +93,8 @@ class FeatureJournal:
     def __init__(self, cache: RollingFeatures) -> None:
         """Begin to record which features are replaced."""
         self.cache, self.features = cache, cache.features
-        self.tables = [one.clone() for one in (cache.labels, cache.sums, cache.counts)]
-        self.numbers = cache.squares, cache.position
+        self.tables = {name: table.clone() for name, table in cache.tables.items()}
+        self.step = cache.step
         self.rows = RowJournal([cache.features])
         cache.watchers.append(self.record)
         self.watchers = list(cache.watchers)
@@ -107,9 +107,8 @@ class FeatureJournal:
         """Restore the features; an interrupted call may be repeated."""
         self.rows.undo()
         cache = self.cache
-        cache.features = self.features
-        cache.labels, cache.sums, cache.counts = (one.clone() for one in self.tables)
-        cache.squares, cache.position = self.numbers
+        cache.features, cache.step = self.features, self.step
+        cache.tables = {name: table.clone() for name, table in self.tables.items()}
         cache.changed, cache.watchers[:] = {}, self.watchers
 
     def close(self) -> None:
