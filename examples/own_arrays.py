@@ -6,7 +6,7 @@ from sterad import OnlineClassifier
 from sterad.data.digits import Digits
 
 digits = Digits().load()
-classifier = OnlineClassifier("agd-fd", memory=100, fields={"views": 2})
+classifier = OnlineClassifier("agd-fd", memory=100, views=2)
 
 order = np.argsort(digits.train_labels, kind="stable")[:600]  # sorted by class
 for indices in np.array_split(order, 6):

@@ -54,10 +54,10 @@ def replace_at(value: Any, path: tuple[Any, ...], change: Any) -> Any:
 def test_a_tensor_of_another_shape_or_dtype_is_refused(method: str, tmp_path: Path) -> None:
     file = tmp_path / "feed.sterad"
     fields = FIELDS.get(method, {})
-    classifier = OnlineClassifier(method, 20, width=4, encoder="mlp", fields=fields)
+    classifier = OnlineClassifier(method, 20, width=4, encoder="mlp", **fields)
     classifier.partial_fit(X, Y).save(file)
     state = load_checkpoint(file, "OnlineClassifier")
-    learner = classifier._build(X.shape[1:])
+    learner = classifier._state().recipe.build()
     learner.load_state_dict(state["learner"])
     changes = {
         "longer": lambda t: torch.cat([t.reshape(-1), t.reshape(-1)[:1]]),

@@ -16,6 +16,8 @@ from torch import Tensor
 from sterad.devices import to_double
 from sterad.registry import Registry
 
+MIN_VARIANCE = 1e-6
+"""With one image per class the variance is 0; any positive one gives the same predictions."""
 Batches = Iterable[tuple[Tensor, Tensor]]
 """Features (n, d) and labels (n,)."""
 
@@ -71,8 +73,28 @@ class NearestMean:
         sums = features.new_zeros(len(labels), features.shape[1]).index_add_(0, rows, features)
         means = sums / counts
         variance = (features - means[rows]).square().mean().item()
-        # With one image per class the variance is 0; any positive one gives the same predictions.
-        return cls(means.float().to(labels.device), labels, max(variance, 1e-6))
+        return cls(means.float().to(labels.device), labels, max(variance, MIN_VARIANCE))
+
+    @classmethod
+    def from_moments(cls, means: Tensor, squares: Tensor, counts: Tensor) -> Self:
+        """Return what `fit` returns, from moments that can be updated without all features.
+
+        means: (classes, d) float64; squares: (classes,) mean squared length of the features of each
+        class; counts: (classes,) their number; classes with 0 are never predicted.
+
+        >>> means, squares = torch.tensor([[1.0, 0.0], [0.0, 2.0]]), torch.tensor([1.0, 5.0])
+        >>> NearestMean.from_moments(means, squares, torch.tensor([1, 2])).variance
+        0.3333333333333333
+        """
+        labels = counts.nonzero().squeeze(1)
+        means, squares, counts = means[labels], squares[labels], counts[labels]
+        within = squares - means.square().sum(dim=1)
+        variance = float((counts * within).sum()) / (int(counts.sum()) * means.shape[1])
+        return cls(means.float(), labels, max(variance, MIN_VARIANCE))
+
+    def to(self, device: torch.device) -> Self:
+        """Return the classifier on `device`."""
+        return type(self)(self.means.to(device), self.labels.to(device), self.variance)
 
 
 @CLASSIFIERS.register("linear-probe")

@@ -154,11 +154,13 @@ def test_an_unrelated_file_is_refused_without_advice_to_delete_it() -> None:
 def test_a_diverging_classifier_raises_an_error() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.random((200, 8)).astype(np.float32) * 100, np.arange(200) % 4
-    classifier = OnlineClassifier("er", memory=20, width=2, fields={"lr": 1e5})
+    classifier = OnlineClassifier("er", memory=20, width=2, lr=1e5)
 
     def train() -> None:
         for _ in range(5):
             classifier.partial_fit(x, y).predict(x)
 
-    with pytest.raises(SteradError, match=r"the norm of the gradient is .* nothing of rows"):
+    with pytest.raises(
+        SteradError, match=r"the norm of the gradient is .* in rows .* nothing of this call"
+    ):
         train()

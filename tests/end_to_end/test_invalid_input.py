@@ -3,7 +3,6 @@
 On the command line: exit code 2 and one line of text. In Python: a SteradError.
 """
 
-import inspect
 import math
 import re
 import types
@@ -29,7 +28,17 @@ from sterad.experiments.config import RunSettings
 from sterad.experiments.launchers import LAUNCHERS
 from sterad.sphere import LAWS
 from sterad.threads import cores
-from sterad.validation import Range, field_names, field_types
+from sterad.validation import (
+    BatchSize,
+    Count,
+    MemorySize,
+    Positive,
+    Range,
+    Seed,
+    Width,
+    field_names,
+    field_types,
+)
 
 TINY = [
     *("--dataset", "synthetic", "--classes", "2", "--per-class", "4", "--test-per-class", "2"),
@@ -203,12 +212,31 @@ def invalid_values(hint: Any) -> list[Any]:
 Calls = Iterator[tuple[str, Callable[[], object]]]
 
 
+ARGUMENTS: dict[str, Any] = {
+    **{name: str for name in ("method", "encoder", "optimizer", "augment", "classifier", "device")},
+    **{name: bool for name in ("flip", "frozen", "compile")},
+    "memory": MemorySize,
+    "width": Width,
+    "batch_size": BatchSize,
+    "seed": Seed,
+    "precision": str,
+    "threads": Count,
+    "on_divergence": str,
+    "lr": Positive,
+}
+
+
 def estimator_calls() -> Calls:
-    classifier: Any = OnlineClassifier
-    hints = typing.get_type_hints(classifier.__init__, include_extras=True)
-    for name in inspect.signature(classifier).parameters:
-        for value in invalid_values(hints[name]) if name != "fields" else [3, "x", {"a": 1}, [1]]:
-            yield f"OnlineClassifier({name}={value!r})", partial(classifier, **{name: value})
+    x, y = np.zeros((4, 8, 8), np.uint8), np.array([0, 1, 0, 1])
+
+    def fit(name: str, value: Any) -> None:
+        OnlineClassifier(**{"width": 2, "memory": 5, name: value}).fit(x, y)
+
+    for name, hint in ARGUMENTS.items():
+        for value in invalid_values(hint):
+            yield f"OnlineClassifier({name}={value!r})", partial(fit, name, value)
+    for fields in (3, "x", [1]):
+        yield f"OnlineClassifier(fields={fields!r})", partial(fit, "fields", fields)
 
 
 def config_calls() -> Calls:

@@ -13,7 +13,7 @@ from sterad.errors import SteradError
 from sterad.methods import METHODS, Learner, Problem, Replay, build_learner
 from sterad.methods.base.from_scratch import FromScratch
 from sterad.methods.base.frozen_encoder import FrozenEncoder
-from sterad.methods.base.rollback import Rollback
+from sterad.methods.base.rollback import Snapshot
 from sterad.streams import Batch, Boundary
 from sterad.testing.method import same
 from tests.methods.scaffold import assert_resumes
@@ -300,17 +300,17 @@ def test_a_method_on_features_trains_no_encoder(
 
 
 def test_a_batch_that_diverges_is_rolled_back(backbone: Backbone) -> None:
-    learner = make("er", backbone, {"frozen": True}, augmentation="none")
+    def build() -> Learner:
+        return make("er", backbone, {"frozen": True}, augmentation="none")
+
+    learner = build()
     train(learner)
     assert isinstance(learner.inner, Replay)
+    before, snapshot = deepcopy(learner.state_dict()), Snapshot(learner)
     learner.inner.engine.guard = GradientGuard(1e-9)
-    before = learner.state_dict()
-    rollback = Rollback(learner, batch(0).y)
     with pytest.raises(DivergenceError):
         learner.observe(batch(0))
-    restored = rollback.restore(lambda: make("er", backbone, {"frozen": True}))
-    assert restored is learner
-    assert same(before, restored.state_dict())
+    assert same(before, snapshot.restore(build).state_dict())
 
 
 def test_a_batch_that_diverges_restores_the_position_of_dropout(backbone: Backbone) -> None:
@@ -318,15 +318,14 @@ def test_a_batch_that_diverges_restores_the_position_of_dropout(backbone: Backbo
     for one in (learner, other):
         train(one, 5)
     assert isinstance(learner, Replay)
-    guard, learner.engine.guard = learner.engine.guard, GradientGuard(1e-9)
-    rollback = Rollback(learner, batch(0).y)
+    snapshot = Snapshot(learner)
+    learner.engine.guard = GradientGuard(1e-9)
     with pytest.raises(DivergenceError):
         learner.observe(batch(0))
-    rollback.restore(lambda: other)
-    learner.engine.guard = guard
-    for one in (learner, other):
+    restored = snapshot.restore(lambda: make("er", backbone))
+    for one in (restored, other):
         one.observe(batch(7))
-    assert same(learner.state_dict(), other.state_dict())
+    assert same(restored.state_dict(), other.state_dict())
 
 
 def test_bad_images_are_refused_before_they_are_encoded(backbone: Backbone) -> None:

@@ -17,7 +17,7 @@ from sterad.engine.evaluator import EVAL_BATCH_SIZE
 from sterad.engine.parallel import ParallelForward
 from sterad.evaluation.evaluate import evaluate
 from sterad.methods import Replay
-from sterad.methods.base.parts import EncodedMemory
+from sterad.methods.base.encoded_memory import EncodedMemory
 from sterad.streams import Batch, Stream
 from sterad.testing.method import same
 from tests.methods.scaffold import build, open_stream, random_images, train

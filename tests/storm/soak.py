@@ -23,7 +23,7 @@ import numpy.typing as npt
 CLASSES, FEATURES, BATCH_SIZE = 5000, 8, 100
 WARMUP_SHARE = 0.1
 """All classes have arrived before this share of the samples; memory may grow with classes."""
-FIELDS = {"memory_batch": 10}
+FIELDS: dict[str, Any] = {"memory_batch": 10}
 MAX_GROWTH = 0.02
 MEASUREMENTS = 10
 PARTS = ("classifier", "live")
@@ -90,7 +90,7 @@ def soak_classifier(samples: int) -> dict[str, Any]:
     from sterad import OnlineClassifier
 
     meter = Meter(samples)
-    classifier = OnlineClassifier("er", 500, width=1, batch_size=BATCH_SIZE, fields=FIELDS)
+    classifier = OnlineClassifier("er", 500, width=1, batch_size=BATCH_SIZE, **FIELDS)
     for x, y in feed(samples, meter):
         classifier.partial_fit(x, y)
     return meter.figures() | {"classes": len(classifier.classes_)}

@@ -22,6 +22,9 @@ MAX_GRADIENT_GROWTH = 100.0
 of 1e5 among values around 1 gives 1e5 times their gradient, a new class about 10 times."""
 MAX_FIRST_GRADIENT = 1e6
 """Largest norm of the first gradient."""
+MIN_GRADIENT = 1e-6
+"""Smaller norms are rounding errors, as those of a contrastive loss on a single class, and say
+nothing about later gradients."""
 
 
 class DivergenceError(SteradError):
@@ -45,7 +48,8 @@ class GradientGuard:
                 f"the norm of the gradient is {norm:.3g}"
                 + (f", and the largest one before was {self.largest:.3g}" if self.largest else "")
             )
-        self.largest = max(self.largest, norm)
+        if norm >= MIN_GRADIENT:
+            self.largest = max(self.largest, norm)
 
 
 class Engine(Evaluator):

@@ -104,6 +104,8 @@ class SlotMemory(ABC):
         self.seen = 0
         """Number of samples offered so far."""
         self._rng = torch.Generator() if rng is None else rng
+        self.watchers: list[Callable[[list[int]], None]] = []
+        """Called with the slots that a write is about to change."""
         self._columns: dict[str, Tensor] = {}
         self._layout: Layout = {}
 
@@ -147,6 +149,8 @@ class SlotMemory(ABC):
         """Write samples of a prepared batch; `kept` maps slots to positions in the batch."""
         if not kept:
             return
+        for watch in self.watchers:
+            watch([*kept])
         slots, chosen = torch.tensor([*kept]), torch.tensor([*kept.values()])
         for name, values in _columns_of(batch).items():
             place = values.device if name in batch.extra else torch.device("cpu")

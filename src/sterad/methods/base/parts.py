@@ -1,18 +1,16 @@
 """The fields and parts of a replay method: parts are objects, which the fields choose by name."""
 
-import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from typing import Annotated, Any
 
 import torch
 from torch import Tensor
 
 from sterad.classifiers import CLASSIFIERS, Classifier
-from sterad.encoders import Encoder, Network
+from sterad.encoders import Encoder
 from sterad.engine import Engine
 from sterad.engine.engine import MakeOptimizer
 from sterad.errors import SteradError
@@ -257,36 +255,3 @@ def load_memory(
             f"the memory {type(memory).__name__} holds {len(memory)} samples after loading and "
             f"held {memory.filled(state)}: its state_dict() must contain all of its attributes"
         )
-
-
-class EncodedMemory:
-    """Features of everything in memory, computed again only when weights or memory change."""
-
-    def __init__(self, memory: Memory) -> None:
-        """Encode nothing yet."""
-        self.memory = memory
-        self._key = b""
-        self._pairs: list[tuple[Tensor, Tensor]] = []
-
-    def encode(self, engine: Engine, network: Network) -> list[tuple[Tensor, Tensor]]:
-        """Return raw features and labels of the memory, in batches, in storage order."""
-        if len(self.memory) == 0:
-            raise SteradError("the memory is empty: observe a batch before you evaluate")
-        with engine.evaluation(network) as folded:
-            stored = chain.from_iterable((part.x, part.y) for part in self.memory.everything())
-            key = _digest(chain(folded.parameters(), folded.buffers(), stored))
-            if key != self._key:
-                self._pairs = [
-                    (engine.in_chunks(folded.features, part.x), engine.to_device(part.y))
-                    for part in self.memory.everything()
-                ]
-                self._key = key
-        return self._pairs
-
-
-def _digest(tensors: Iterable[Tensor]) -> bytes:
-    """Return a hash of the contents, whatever the device and memory format."""
-    digest = hashlib.sha256()
-    for tensor in tensors:
-        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return digest.digest()

@@ -15,6 +15,7 @@ from sterad.errors import SteradError
 from sterad.memory.checks import check_size, retrieve_checked
 from sterad.methods.base.boundaries import BoundaryConfig, TaskCounter
 from sterad.methods.base.compatibility import check_compatible
+from sterad.methods.base.encoded_memory import EncodedMemory
 from sterad.methods.base.interference import loss_rise, ranking_cost
 from sterad.methods.base.learner import (
     FORWARD_COST,
@@ -24,7 +25,7 @@ from sterad.methods.base.learner import (
     check_batch,
     check_inputs,
 )
-from sterad.methods.base.parts import EncodedMemory, Parts, ReplayConfig, load_memory, make_parts
+from sterad.methods.base.parts import Parts, ReplayConfig, load_memory, make_parts
 from sterad.methods.base.teacher import Teacher, distillation, teacher_loss
 from sterad.saved_state import check_like, tensors_of
 from sterad.seeds import generator
