@@ -1,5 +1,6 @@
 """Frozen and partly trained encoders of users with every method, and learners from features."""
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
