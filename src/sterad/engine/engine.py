@@ -1,7 +1,7 @@
 """Engine: forward, backward and steps of one network, so that methods need no devices or dtypes."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -22,6 +22,12 @@ MAX_GRADIENT_GROWTH = 100.0
 of 1e5 among values around 1 gives 1e5 times their gradient, a new class about 10 times."""
 MAX_FIRST_GRADIENT = 1e6
 """Largest norm of the first gradient."""
+
+
+def flatten_groups(parameters: Iterable[Any]) -> list[nn.Parameter]:
+    """Return the weights of what an optimizer is made of: weights, or parameter groups."""
+    parts = [one["params"] if isinstance(one, dict) else [one] for one in parameters]
+    return [weight for part in parts for weight in part]
 
 
 class DivergenceError(SteradError):

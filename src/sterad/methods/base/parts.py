@@ -13,7 +13,7 @@ from torch import Tensor
 from sterad.classifiers import CLASSIFIERS, Classifier
 from sterad.encoders import Encoder, Network
 from sterad.engine import Engine
-from sterad.engine.engine import MakeOptimizer
+from sterad.engine.engine import MakeOptimizer, flatten_groups
 from sterad.errors import SteradError
 from sterad.memory import MEMORIES, Memory, SlotMemory
 from sterad.methods.base.learner import Problem
@@ -97,10 +97,10 @@ def make_optimizer(
     scaled: whether the loss is scaled, so that steps with infinite gradients are skipped.
     """
     weights = list(parameters)
-    groups = [one["params"] if isinstance(one, dict) else [one] for one in weights]
     # The fused kernel keeps its step count beside the weights and needs no synchronization. On the
     # CPU it does not skip steps with infinite scaled gradients (torch 2.13).
-    fused = not scaled and all(weight.device.type in FUSED_DEVICES for weight in chain(*groups))
+    on_device = all(one.device.type in FUSED_DEVICES for one in flatten_groups(weights))
+    fused = not scaled and on_device
     if config.optimizer == "adam":
         betas = (0.9, config.beta2)
         return torch.optim.Adam(
