@@ -1,7 +1,7 @@
 """Engine: forward, backward and steps of one network, so that methods need no devices or dtypes."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -25,6 +25,12 @@ MAX_FIRST_GRADIENT = 1e6
 MIN_GRADIENT = 1e-6
 """Smaller norms are rounding errors, as those of a contrastive loss on a single class, and say
 nothing about later gradients."""
+
+
+def flatten_groups(parameters: Iterable[Any]) -> list[nn.Parameter]:
+    """Return the weights of what an optimizer is made of: weights, or parameter groups."""
+    parts = [one["params"] if isinstance(one, dict) else [one] for one in parameters]
+    return [weight for part in parts for weight in part]
 
 
 class DivergenceError(SteradError):

@@ -83,6 +83,10 @@ class FrozenEncoder(Learner):
         """The learner from features."""
         return self._inner
 
+    @inner.setter
+    def inner(self, learner: Learner) -> None:
+        self._inner = learner
+
     @property
     def seen(self) -> Tensor:  # type: ignore[override]
         """Labels seen so far, ascending."""

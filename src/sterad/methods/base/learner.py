@@ -208,7 +208,7 @@ def build_learner(
     """
     cls = METHODS[method] if isinstance(method, str) else method
     check_fields(config)
-    source = parts.get("encoder", problem.encoder)
+    source = problem.encoder if parts.get("encoder") is None else parts["encoder"]
     problem = replace(problem, execution=resolve_execution(problem, source, steps))
     default = cls.default_parts(config, problem)
     known = [] if cls.trains_encoder else ["encoder"]
@@ -217,31 +217,27 @@ def build_learner(
         raise SteradError(
             f"{cls.__name__} has no part {unknown[0]!r}: its parts are {', '.join(known) or 'none'}"
         )
-    objects = dict(parts)
-    if "encoder" in objects:
-        objects["encoder"] = problem.encoder_factory(objects["encoder"])
-    complete = None if default is None else default.with_objects(problem, **objects)
+    others = {name: part for name, part in parts.items() if name != "encoder"}
+    own = {} if source is problem.encoder else {"encoder": problem.encoder_factory(source)}
+    complete = None if default is None else default.with_objects(problem, **others, **own)
     from sterad.methods.base import frozen_encoder  # which imports this module
 
     if frozen_encoder.is_needed(cls, config, problem, complete, source):
-        objects.pop("encoder", None)
         factory = problem.encoder_factory(source) if complete is None else complete.encoder
-        return frozen_encoder.FrozenEncoder(cls, config, problem, factory, objects)
+        return frozen_encoder.FrozenEncoder(cls, config, problem, factory, others)
     return cls(config, problem) if complete is None else cls(config, problem, complete)  # type: ignore[call-arg]
 
 
 def resolve_execution(problem: Problem, source: EncoderSource, steps: int | None) -> Execution:
     """Return the execution with open choices made for the encoder and its inputs.
 
-    Only the encoders of this package are compiled by default: what compiling saves is known of
-    no other.
+    Only registered encoders are compiled by default: what it saves for others is not known.
     """
     execution, side = problem.execution, problem.encoder_options.input_size
     if execution.compile is None and not is_registered(source):
         execution = replace(execution, compile=False)
-    shape = problem.input_shape
-    if side is not None and len(shape) == 3:
-        shape = (shape[0], side, side)
+    resized = side is not None and len(problem.input_shape) == 3
+    shape = (problem.input_shape[0], side or 0, side or 0) if resized else problem.input_shape
     return execution.resolve(shape, problem.width, steps)
 
 

@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from itertools import chain
 from typing import Any, Literal
 
 import torch
@@ -11,7 +10,7 @@ from torch.nn import Parameter
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from sterad.engine.engine import MakeOptimizer
+from sterad.engine.engine import MakeOptimizer, flatten_groups
 from sterad.errors import SteradError
 from sterad.validation import BelowOne, NonNegative, Positive
 
@@ -82,8 +81,7 @@ def make_optimizer(
     if name in _HAS_FUSED:
         # The fused kernel keeps its step count beside the weights and needs no synchronization. On
         # the CPU it does not skip steps with infinite scaled gradients (torch 2.13).
-        groups = (one["params"] if isinstance(one, dict) else [one] for one in weights)
-        on_device = all(weight.device.type in FUSED_DEVICES for weight in chain(*groups))
+        on_device = all(one.device.type in FUSED_DEVICES for one in flatten_groups(weights))
         options["fused"] = not scaled and on_device
     return cls(weights, **options)
 
@@ -139,9 +137,9 @@ def _check_optimizer(optimizer: Any, weights: list[Parameter]) -> Optimizer:
             "allow: use another optimizer, such as AdamW"
         )
     held = [id(weight) for group in optimizer.param_groups for weight in group["params"]]
-    if sorted(held) != sorted(map(id, weights)):
+    if sorted(held) != sorted(map(id, trained := flatten_groups(weights))):
         raise SteradError(
-            f"the optimizer holds {len(held)} weights and {len(weights)} are trained: give it each "
+            f"the optimizer holds {len(held)} weights and {len(trained)} are trained: give it each "
             "of the parameters that the factory receives, once, in one or several groups"
         )
     return optimizer
