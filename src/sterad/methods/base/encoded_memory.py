@@ -73,12 +73,14 @@ class RollingFeatures:
             "drift": torch.zeros(0, 0, dtype=torch.float64),
             "weights": torch.zeros(0, dtype=torch.float64),
             "stale": torch.zeros(0, dtype=torch.float64),
+            "common": torch.zeros(0, dtype=torch.float64),
             "refreshed": torch.zeros(0, dtype=torch.int64),
         }
         """By slot: the label, -1 without a feature. By class: the sum of unit-length features
         (classes, d) and of their squared lengths, the weighted sum of their changes (classes, d),
         the sum of its weights, the share of features that the last refresh of the class did not
-        encode, and the number of that refresh."""
+        encode, and the number of that refresh. `common` (d,) is the mean change of all classes in
+        the last refresh; the changes by class are relative to it."""
         self.step = 0
         """Number of refreshes."""
         self.changed = dict.fromkeys(range(len(memory)))
@@ -129,8 +131,8 @@ class RollingFeatures:
         means = tables["sums"] / size.unsqueeze(1)
         spread = tables["squares"] / size - means.square().sum(dim=1)
         # The features that were just encoded have no drift.
-        scale = tables["stale"] / tables["weights"].clamp(min=1)
-        moved = means + scale.unsqueeze(1) * tables["drift"]
+        drift = tables["common"] + tables["drift"] / tables["weights"].clamp(min=1).unsqueeze(1)
+        moved = means + tables["stale"].unsqueeze(1) * drift
         return NearestMean.from_moments(moved, spread, counts).to(device)
 
     def state_dict(self) -> dict[str, Any]:
@@ -150,6 +152,7 @@ class RollingFeatures:
             for name, table in self.tables.items()
         }
         like |= {"labels": like["refreshed"].new_zeros(slots)}
+        like |= {"common": like["weights"].new_zeros(width)}
         like |= {"features": torch.zeros(slots, width), "step": 0}
         check_like(state, like, "features")
         labels: Tensor = state["labels"]
@@ -191,14 +194,20 @@ class RollingFeatures:
         self._update_drift(drift, labels, changed)
 
     def _update_drift(self, drift: Tensor, labels: Tensor, changed: int) -> None:
-        """Average the changes of features over the last ones of each class."""
+        """Average the changes of features over the last ones of each class.
+
+        Running statistics of BatchNorm move the features of all classes alike, in another direction
+        at each step: that part is taken from the last refresh alone.
+        """
         tables, classes = self.tables, len(self.tables["weights"])
         new = torch.bincount(labels, minlength=classes)
         again = torch.bincount(labels[changed:], minlength=classes)
         counts = self._counts().clamp(min=1)
         keep = (1 - 1 / DRIFT_WINDOW) ** again.double()
         keep[new >= counts] = 0  # what is completely new has not drifted yet
-        tables["drift"].mul_(keep.unsqueeze(1)).index_add_(0, labels[changed:], drift)
+        tables["common"] = drift.mean(dim=0) if len(drift) else drift.new_zeros(drift.shape[1])
+        residual = drift - tables["common"]
+        tables["drift"].mul_(keep.unsqueeze(1)).index_add_(0, labels[changed:], residual)
         tables["weights"].mul_(keep).add_(again)
         tables["stale"][new > 0] = (1 - new / counts).double()[new > 0]
 
