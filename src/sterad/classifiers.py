@@ -76,20 +76,19 @@ class NearestMean:
         return cls(means.float().to(labels.device), labels, max(variance, MIN_VARIANCE))
 
     @classmethod
-    def from_moments(cls, means: Tensor, squares: Tensor, counts: Tensor) -> Self:
+    def from_moments(cls, means: Tensor, spread: Tensor, counts: Tensor) -> Self:
         """Return what `fit` returns, from moments that can be updated without all features.
 
-        means: (classes, d) float64; squares: (classes,) mean squared length of the features of each
-        class; counts: (classes,) their number; classes with 0 are never predicted.
+        means: (classes, d); spread: (classes,) mean squared distance of the features of each class
+        to their mean; counts: (classes,) their number; classes with 0 are never predicted.
 
-        >>> means, squares = torch.tensor([[1.0, 0.0], [0.0, 2.0]]), torch.tensor([1.0, 5.0])
-        >>> NearestMean.from_moments(means, squares, torch.tensor([1, 2])).variance
+        >>> means, spread = torch.tensor([[1.0, 0.0], [0.0, 2.0]]), torch.tensor([0.0, 1.0])
+        >>> NearestMean.from_moments(means, spread, torch.tensor([1, 2])).variance
         0.3333333333333333
         """
         labels = counts.nonzero().squeeze(1)
-        means, squares, counts = means[labels], squares[labels], counts[labels]
-        within = squares - means.square().sum(dim=1)
-        variance = float((counts * within).sum()) / (int(counts.sum()) * means.shape[1])
+        means, spread, counts = means[labels], spread[labels], counts[labels]
+        variance = float((counts * spread).sum()) / (int(counts.sum()) * means.shape[1])
         return cls(means.float(), labels, max(variance, MIN_VARIANCE))
 
     def to(self, device: torch.device) -> Self:

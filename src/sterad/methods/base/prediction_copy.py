@@ -20,13 +20,12 @@ def prediction_copy(learner: Learner) -> Learner:
     """Return a learner whose predictions do not change when `learner` learns.
 
     A copy of a replay method shares the memory and the weights that are not trained; it can
-    predict, but not learn. Other learners are copied completely.
+    predict, but not learn. Other learners are copied completely. A wrapper of a learner, such as a
+    frozen encoder, is shared.
     """
-    replay = replay_of(learner)
-    if replay is None:
-        return deepcopy(learner)
-    new = _copied_replay(replay)
-    if replay is learner:
+    inner = getattr(learner, "inner", learner)
+    new = _copied_replay(inner) if isinstance(inner, Replay) else deepcopy(inner)
+    if inner is learner:
         return new
     outer: Any = copy(learner)
     outer.inner = new
