@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -411,8 +412,8 @@ def test_no_network_has_a_cost(name: str) -> None:
 def test_the_estimator_learns_features_with_any_labels(name: str) -> None:
     x, y = make_rows(300, classes=3, spread=4.0)
     names = np.array(["ant", "bee", "cat"])[y // 3]
-    fields = {"projection": 200, "kernel_width": 3.0} if name == "randumb" else {}
-    classifier = OnlineClassifier(name, 0, encoder="flatten", fields=fields)
+    fields: dict[str, Any] = {"projection": 200, "kernel_width": 3.0} if name == "randumb" else {}
+    classifier = OnlineClassifier(name, **fields)
     for part in np.array_split(np.argsort(names), 7):
         classifier.partial_fit(x[part].astype(np.float32), names[part])
     assert (classifier.predict(x.astype(np.float32)) == names).mean() > 0.95
@@ -457,3 +458,17 @@ def test_a_live_run_learns_features_themselves(tmp_path: Path) -> None:
     record = run(live_config(method="slda", stretch=100), tmp_path, Execution(threads=1), feed=feed)
     assert record.moments[-1].accuracy > 0.95
     assert record.config["encoder"] == "flatten"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_fork_and_its_origin_learn_on_their_own(name: str) -> None:
+    x, y = make_rows(2 * BLOCK_ROWS)
+    learner, alone = build(name), build(name)
+    for one in (learner, alone):
+        learn(one, x[:50], y[:50])
+    fork, before = learner.fork(), deepcopy(learner.state_dict())
+    learn(learner, x[50:], y[50:])
+    assert same(fork.state_dict(), before)
+    learn(fork, x[200:], y[200:])
+    learn(alone, x[50:], y[50:])
+    assert same(learner.state_dict(), alone.state_dict())

@@ -8,6 +8,7 @@ from sterad.errors import SteradError
 from sterad.validation import OMIT_DEFAULT_FROM_ID, Positive, Range
 
 ImageSize = Annotated[int, Range(1, 4096)]
+ChannelValues = tuple[Annotated[float, Range(-1e6, 1e6)], ...]
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,9 @@ class EncoderOptions:
     """Learning rate of the encoder's weights (default: that of the head)."""
     weights: Path | None = field(default=None, metadata={"place": True} | OMIT_DEFAULT_FROM_ID)
     """File with the encoder's first weights: a state dict of torch, or safetensors."""
-    input_mean: tuple[float, ...] = field(default=(), metadata=OMIT_DEFAULT_FROM_ID)
+    input_mean: ChannelValues = field(default=(), metadata=OMIT_DEFAULT_FROM_ID)
     """Mean of each channel that the encoder subtracts from inputs in [0, 1]."""
-    input_std: tuple[float, ...] = field(default=(), metadata=OMIT_DEFAULT_FROM_ID)
+    input_std: ChannelValues = field(default=(), metadata=OMIT_DEFAULT_FROM_ID)
     """Standard deviation of each channel by which the encoder divides its inputs."""
     input_size: ImageSize | None = field(default=None, metadata=OMIT_DEFAULT_FROM_ID)
     """Side in pixels to which the encoder resizes its images (default: not resized)."""

@@ -72,11 +72,13 @@ class FeCAM(ClosedForm):
         for row in dict.fromkeys(rows):
             positions = [position for position, other in enumerate(rows) if other == row]
             chosen = to_device(torch.tensor(positions), self.device)
+            self.scatters[row] = self.scatters[row].clone()  # copies of this learner may share it
             add_products(self.scatters[row], before[chosen], after[chosen])
             self.factors.pop(row, None)
 
     def copy_statistics(self) -> None:
-        """Do nothing: no row waits, so that no copy is made."""
+        """Copy the lists only: `accumulate` copies the matrices that it changes."""
+        self.scatters, self.factors = list(self.scatters), dict(self.factors)
 
     def solve(self) -> list[tuple[Tensor, Tensor]]:
         """Return the mean and the Cholesky factor of each seen class, in ascending order."""

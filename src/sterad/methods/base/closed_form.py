@@ -17,7 +17,7 @@ and kept until the next row. That changes neither, so that predictions leave all
 import math
 from abc import abstractmethod
 from copy import copy
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -69,6 +69,8 @@ class ClosedForm(Learner):
         self.waiting_rows: list[int] = []
         """Rows of their classes."""
         self._solution: Any = None
+        self._is_shared = False
+        """Whether another learner may have the same tensors, so that they must not change."""
 
     @property
     def features(self) -> int:
@@ -200,14 +202,24 @@ class ClosedForm(Learner):
         """Return this learner, or a copy to whose statistics the waiting rows are added."""
         if not self.waiting:
             return self
-        other = copy(self)
-        other.counts, other.means = self.counts.clone(), self.means.clone()
-        other.copy_statistics()
+        other = self.fork()
         other._absorb()
+        return other
+
+    def fork(self) -> Self:
+        """Return a copy that learns on its own; both share statistics until one changes them."""
+        other = copy(self)
+        other.row_of = dict(self.row_of)
+        other.waiting, other.waiting_rows = list(self.waiting), list(self.waiting_rows)
+        self._is_shared = other._is_shared = True
         return other
 
     def _absorb(self) -> None:
         """Add the waiting rows to the statistics."""
+        if self._is_shared:
+            self.counts, self.means = self.counts.clone(), self.means.clone()
+            self.copy_statistics()
+            self._is_shared = False
         h, rows = self.embed(torch.cat(self.waiting)), self.waiting_rows
         self.waiting, self.waiting_rows = [], []
         self._add_classes_of(rows, h)

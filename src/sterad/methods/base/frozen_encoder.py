@@ -5,9 +5,10 @@ every method works on a pretrained network at the cost of its head.
 """
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -170,6 +171,12 @@ class FrozenEncoder(Learner):
     def digest(self) -> str:
         """A hash of the encoder's weights and buffers."""
         return object_digest(dict(self.evaluator.network.encoder.state_dict()))
+
+    def fork(self) -> Self:
+        """Return a copy with a copy of the inner learner; the encoder never changes."""
+        other = copy(self)
+        other._inner = self._inner.fork()
+        return other
 
     def state_dict(self) -> dict[str, Any]:
         """Return the inner learner's state, and the digest of the encoder instead of its weights.

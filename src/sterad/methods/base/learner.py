@@ -2,9 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal, TypeVar, overload
+from typing import Any, ClassVar, Literal, Self, TypeVar, overload
 
 import numpy as np
 import torch
@@ -169,6 +170,10 @@ class Learner(ABC):
         """Continue from `state_dict()` of a learner with equal config and problem, bit for bit."""
         check_labels(state["seen"], "seen")
         self.seen = state["seen"]
+
+    def fork(self) -> Self:
+        """Return a copy that learns and predicts on its own."""
+        return deepcopy(self)
 
     def see(self, batch: Batch) -> None:
         """Check a batch and add its classes to `seen`."""

@@ -127,25 +127,29 @@ class Snapshot:
         """Copy the state but for the memory, whose changes are recorded from now on."""
         self.replay = replay_of(learner)
         self.journals: list[MemoryJournal | FeatureJournal] = []
-        if self.replay is not None:
-            self.memory, self.encoded = self.replay.memory, self.replay.encoded_memory
-            self.journals.append(MemoryJournal(self.memory))
-            if self.encoded.rolling is not None:
-                self.journals.append(FeatureJournal(self.encoded.rolling))
+        if self.replay is None:
+            self.copy = learner.fork()
+            return
+        self.memory, self.encoded = self.replay.memory, self.replay.encoded_memory
+        self.journals.append(MemoryJournal(self.memory))
+        if self.encoded.rolling is not None:
+            self.journals.append(FeatureJournal(self.encoded.rolling))
         with _without_memory(self.replay):
             self.state: dict[str, Any] = _copied(learner.state_dict())
 
     def restore(self, build: Callable[[], Learner]) -> Learner:
         """Return a learner in the state of the snapshot, made by `build`; the memory is reused."""
+        if self.replay is None:
+            return self.copy.fork()
         for journal in self.journals:
             journal.undo()
         learner = build()
         replay = replay_of(learner)
+        assert replay is not None
         with _without_memory(replay):
             learner.load_state_dict(_copied(self.state))
-        if replay is not None:
-            replay.memory, replay.encoded_memory = self.memory, self.encoded
-            replay.parts = replace(replay.parts, memory=self.memory)
+        replay.memory, replay.encoded_memory = self.memory, self.encoded
+        replay.parts = replace(replay.parts, memory=self.memory)
         return learner
 
     def close(self) -> None:
@@ -161,11 +165,8 @@ def replay_of(learner: Learner) -> Replay | None:
 
 
 @contextmanager
-def _without_memory(replay: Replay | None) -> Iterator[None]:
+def _without_memory(replay: Replay) -> Iterator[None]:
     """Take the memory out of a learner, so that its state does not contain it."""
-    if replay is None:
-        yield
-        return
     memory = replay.memory
     replay.memory = NoMemory()
     try:
