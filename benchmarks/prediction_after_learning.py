@@ -1,6 +1,6 @@
 """The first prediction after learning, the cost of a snapshot, and the accuracy of rolling means.
 
-python benchmarks/prediction_after_learning.py [--images 4000] [--views 1]
+python benchmarks/prediction_after_learning.py [--images 4000] [--views 1] [--seeds 0 1]
 
 Times: random images of 32 × 32 pixels, memory 5,000, width 20, `partial_fit` of 10 images at a
 time. Accuracy: a stream of CIFAR-10, two classes at a time; at each fifth of the stream, 2,000 test
@@ -33,9 +33,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=4000, help="training images")
     parser.add_argument("--views", type=int, default=1, help="views of agd-fd")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="streams of CIFAR-10")
     options = parser.parse_args()
     missed = [measure_times(options.views)]
-    missed += [measure_accuracy(Cifar10().load(), options.images, options.views)]
+    data = Cifar10().load()
+    missed += [
+        measure_accuracy(data, options.images, options.views, seed) for seed in options.seeds
+    ]
     return int(any(missed))
 
 
@@ -84,12 +88,12 @@ def take_snapshot(classifier: OnlineClassifier) -> None:
     state.followed_by(state.learner()).close()
 
 
-def measure_accuracy(data: Dataset, count: int, views: int) -> bool:
+def measure_accuracy(data: Dataset, count: int, views: int, seed: int) -> bool:
     """Print the accuracy of rolling and exact class means; return whether the limit is missed."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     chosen = rng.permutation(len(data.train_labels))[:count]
     tasks = [chosen[np.asarray(data.train_labels)[chosen] // 2 == task] for task in range(5)]
-    classifier = OnlineClassifier("agd-fd", MEMORY, width=WIDTH, views=views)
+    classifier = OnlineClassifier("agd-fd", MEMORY, width=WIDTH, views=views, seed=seed)
     lost: list[float] = []
     for rows in tasks:
         for part in np.array_split(rows, max(1, len(rows) // 10)):
@@ -100,14 +104,14 @@ def measure_accuracy(data: Dataset, count: int, views: int) -> bool:
         rolling = 100 * classifier.score(x, y)
         exact = 100 * exact_copy(classifier).score(x, y)
         lost.append(exact - rolling)
+        is_far = lost[-1] > MAX_LOST_POINTS
         print(
             f"{len(classifier.classes_)} classes, {len(seen)} images: rolling {rolling:.2f} %, "
-            f"exact {exact:.2f} %, lost {lost[-1]:+.2f} points",
+            f"exact {exact:.2f} %, lost {lost[-1]:+.2f} points{'  MISSED' * is_far}",
             flush=True,
         )
-    is_missed = float(np.mean(lost)) > MAX_LOST_POINTS
-    print(f"lost on average: {np.mean(lost):+.2f} points{'  MISSED' * is_missed}")
-    return is_missed
+    print(f"lost on average: {np.mean(lost):+.2f} points")
+    return max(lost) > MAX_LOST_POINTS
 
 
 def exact_copy(classifier: OnlineClassifier) -> OnlineClassifier:
