@@ -12,8 +12,8 @@ def make_optimizer(
     parameters: Iterable[nn.Parameter],
 ) -> tuple[optim.Optimizer, optim.lr_scheduler.LRScheduler]:
     """Return AdamW and a schedule, which advances with every step; both are saved and resumed."""
-    optimizer = optim.AdamW(parameters, lr=1e-3, weight_decay=0.01)
-    return optimizer, optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.99)
+    optimizer = optim.AdamW(parameters, lr=1e-2, weight_decay=0.01)
+    return optimizer, optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.999)
 
 
 digits = Digits(per_class=40).load()

@@ -1,6 +1,7 @@
-"""Models of timm, torchvision and transformers, by small modules of the same interface."""
+"""Models of timm, torchvision and transformers: stand-ins of the same interface, and a real one."""
 
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -163,3 +164,25 @@ def test_a_library_that_is_not_installed(package: str, monkeypatch: pytest.Monke
     prefix = "hf" if package == "transformers" else package
     with pytest.raises(SteradError, match=f"needs the package {package}.*: pip install {package}"):
         make(f"{prefix}:net")
+
+
+@pytest.mark.slow
+def test_a_real_model_of_transformers(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.ViTConfig(
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        image_size=16,
+        patch_size=8,
+    )
+    model = transformers.ViTModel(config)
+    model.save_pretrained(tmp_path)
+    size = {"height": 16, "width": 16}
+    transformers.models.vit.ViTImageProcessorPil(size=size).save_pretrained(tmp_path)
+    encoder = make_encoder(f"hf:{tmp_path}", (3, 8, 8), 4).eval()
+    x = torch.rand(2, 3, 8, 8)
+    resized = nn.functional.interpolate(x, (16, 16), mode="bilinear", antialias=True)
+    expected = model.eval()(pixel_values=(resized - 0.5) / 0.5).pooler_output
+    assert torch.allclose(encoder(x), expected, atol=1e-6)

