@@ -164,3 +164,8 @@ def test_real_cifar10(real_data: Callable[[str], Path]) -> None:
     assert data.train_labels[:5].tolist() == [6, 9, 9, 4, 1]
     assert data.test_labels[:5].tolist() == [3, 8, 8, 0, 6]
     assert set(np.bincount(data.train_labels)) == {5000}
+
+
+def test_the_root_may_be_text(make_cifar: Made) -> None:
+    root = make_cifar("cifar10", "python")
+    assert Cifar10(root=str(root)).load().digest == Cifar10(root=root).load().digest

@@ -172,6 +172,7 @@ def test_help_does_not_import_torch(tmp_path: Path) -> None:
     assert "--variance" in output_of("train", "agd-fd", "--help", cwd=tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("example", "expected"),
     [
@@ -181,7 +182,7 @@ def test_help_does_not_import_torch(tmp_path: Path) -> None:
         ("pretrained_backbone.py", "final average accuracy"),
         ("own_augmentation.py", "test accuracy"),
         ("own_optimizer.py", "test accuracy"),
-        pytest.param("text_feed.py", "money: predicted money", marks=pytest.mark.slow),
+        ("text_feed.py", "money: predicted money"),
     ],
 )
 def test_example_scripts_run(example: str, expected: str, tmp_path: Path) -> None:

@@ -28,7 +28,12 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 RUN = "--per-class 6 --test-per-class 2 --memory 10 --width 2 --threads 1"
 FIXED = f"{RUN} --views 1 --projection 16"
 BENCH = "er --image-size 8 --rounds 1 --seconds 0 --images 10"
+OWN = "--encoder examples/pretrained_backbone.py:backbone"
 SMALL_VARIANTS = {
+    f"sterad train slda {OWN}": f"+ {RUN}",
+    f"sterad train agd-fd {OWN} --frozen --augmentation none": f"+ {FIXED}",
+    "sterad train er --optimizer adamw --memory-policy class-balanced --retrieval mir": f"+ {RUN}",
+    "sterad train agd-fd --directions simplex --law power-spherical": f"+ {FIXED}",
     "make demo": "make --dry-run demo",
     "make test": "make --dry-run test",
     "make check": "make --dry-run check",

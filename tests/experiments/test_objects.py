@@ -279,6 +279,7 @@ print("equal")
 """
 
 
+@pytest.mark.slow
 def test_a_run_of_objects_is_resumed_in_another_process_to_the_bit(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     codes = []

@@ -28,9 +28,9 @@ BLUR_SCALE = 1500.0
 """Scale of the paper's blur in images, for the complete training split of a dataset."""
 
 
-def data_root(root: Path | None) -> Path:
+def data_root(root: Path | str | None) -> Path:
     """Return the folder of the datasets: `root`, else STERAD_DATA, else `data`."""
-    return Path(os.environ.get("STERAD_DATA") or "data") if root is None else root
+    return Path((os.environ.get("STERAD_DATA") or "data") if root is None else root)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Contents:
 class FileDataset(Subset):
     """A dataset in files; a subclass implements `contents`."""
 
-    root: Path | None = field(default=None, metadata={"place": True})
+    root: Path | str | None = field(default=None, metadata={"place": True})
     """Folder of the datasets (default: the environment variable STERAD_DATA, else `data`)."""
 
     name: ClassVar[str]

@@ -58,6 +58,8 @@ class FeCAM(ClosedForm):
         super().__init__(config, problem)
         self.scatters: list[Tensor] = []
         """Of each class, in order of appearance: (d, d), on and below the diagonal."""
+        self.shared_rows: set[int] = set()
+        """Classes whose scatter another learner may have as well, see `fork`."""
         self.factors: dict[int, Tensor] = {}
         """Cholesky factors of correlation matrices, of classes without rows since; no state."""
 
@@ -72,13 +74,16 @@ class FeCAM(ClosedForm):
         for row in dict.fromkeys(rows):
             positions = [position for position, other in enumerate(rows) if other == row]
             chosen = to_device(torch.tensor(positions), self.device)
-            self.scatters[row] = self.scatters[row].clone()  # copies of this learner may share it
+            if row in self.shared_rows:
+                self.scatters[row] = self.scatters[row].clone()
+                self.shared_rows.remove(row)
             add_products(self.scatters[row], before[chosen], after[chosen])
             self.factors.pop(row, None)
 
     def copy_statistics(self) -> None:
-        """Copy the lists only: `accumulate` copies the matrices that it changes."""
+        """Copy the list only: `accumulate` copies the matrices that it changes."""
         self.scatters, self.factors = list(self.scatters), dict(self.factors)
+        self.shared_rows = set(range(len(self.scatters)))
 
     def solve(self) -> list[tuple[Tensor, Tensor]]:
         """Return the mean and the Cholesky factor of each seen class, in ascending order."""
