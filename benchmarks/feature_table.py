@@ -124,7 +124,8 @@ def sterad(method: str, frozen: bool = True, **arguments: Any) -> Callable[..., 
             extra |= {"encoder": encoder(out), "flip": True}
         return OnlineClassifier(method, seed=seed, threads=1, **extra)
 
-    make.uses_images = not frozen  # type: ignore[attr-defined]
+    # The control learns no representation: it gets pixels also where others get features.
+    make.uses_images = not frozen or method == "randumb"  # type: ignore[attr-defined]
     return make
 
 
