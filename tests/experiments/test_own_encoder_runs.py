@@ -1,6 +1,7 @@
 """Runs with an encoder from a user's file: exact resume, and what their ids depend on."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +147,14 @@ def test_a_feed_of_vectors_has_an_mlp_only_in_place_of_a_resnet() -> None:
 
     assert encoder_of() == "mlp"
     assert encoder_of(encoder="flatten") == "flatten"
+
+
+@pytest.mark.parametrize("name", ["timm:resnet50", "torchvision:resnet18"])
+def test_a_library_that_is_missing_is_named(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, name.partition(":")[0], None)
+    config = RunConfig.of(method="er", dataset="digits", encoder=name)
+    with pytest.raises(SteradError, match=f"the encoder '{name}' needs the package"):
+        run(config, tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()

@@ -264,7 +264,8 @@ def _build_settings(
         return dataclasses.replace(settings, encoder=describe_object(parts["encoder"])), {}
     named = method.component.default_encoder if settings.encoder is None else settings.encoder
     encoder, component = resolve_encoder(named)
-    return dataclasses.replace(settings, encoder=encoder), {"encoder": component}
+    code = {} if component is None else {"encoder": component}  # None: a model of a library
+    return dataclasses.replace(settings, encoder=encoder), code
 
 
 def _build_method(fields: Mapping[str, Any], chosen: Choice) -> tuple[Any, dict[str, Any]]:
