@@ -195,7 +195,9 @@ LEARNERS: dict[str, Callable[..., Any]] = {
     "ridge, projection 2000": sterad("ridge", projection=2000),
     "fecam": sterad("fecam"),
     "randumb": sterad("randumb"),
-    "agd-fd, frozen": sterad("agd-fd", memory=MEMORY, encoder="flatten"),
+    "agd-fd, frozen": sterad(
+        "agd-fd", memory=MEMORY, encoder="flatten", classifier="nearest-direction"
+    ),
     "er, frozen": sterad("er", memory=MEMORY, encoder="flatten"),
     "agd-fd, trained": sterad("agd-fd", frozen=False, memory=MEMORY, views=1),
     "er, trained": sterad("er", frozen=False, memory=MEMORY),
@@ -279,7 +281,9 @@ def cell(results: list[dict[str, Any]]) -> str:
     if not results:
         return " | |"
     accuracies = [100 * r["accuracy"] for r in results]
-    spread = f" ± {np.std(accuracies, ddof=1):.1f}" if len(accuracies) > 1 else " (one seed)"
+    spread = f" ± {np.std(accuracies, ddof=1):.1f}" if len(accuracies) > 1 else ""
+    if len(accuracies) < len(SEEDS):
+        spread += f" (seeds: {len(accuracies)})"
     seconds = np.mean([r["learn_seconds"] + r["predict_seconds"] for r in results])
     return f" {np.mean(accuracies):.1f}{spread} | {seconds:,.1f} |"
 

@@ -66,14 +66,16 @@ def test_all_parts_may_be_objects(frozen: bool, tmp_path: Path) -> None:
     }
     loaded = OnlineClassifier.load(file, **parts)
     for one in (classifier, loaded):
-        one.partial_fit(X[::-1], Y[::-1])
+        for _ in range(8):
+            one.partial_fit(X[::-1], Y[::-1])
     assert np.array_equal(classifier.predict_proba(X), loaded.predict_proba(X))
     assert classifier.score(X, Y) > 0.8
 
 
 def test_frozen_features_are_kept_instead_of_images() -> None:
     classifier = make(backbone(), frozen=True, augment="none", retrieval=None)
-    classifier.partial_fit(X, Y)
+    for _ in range(8):
+        classifier.partial_fit(X, Y)
     assert classifier._finished is not None
     inner: Any = classifier._finished.learner().inner
     assert next(inner.memory.everything()).x.shape[1:] == (6,)

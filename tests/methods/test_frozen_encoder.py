@@ -354,3 +354,22 @@ def test_ocm_keeps_a_frozen_encoder_in_its_network(backbone: Backbone) -> None:
     assert isinstance(make("ocm", backbone, {"frozen": True}, augmentation="none"), METHODS["ocm"])
     with pytest.raises(SteradError, match="8 × 12 pixels are not square"):
         build_learner("ocm", METHODS["ocm"].Config(), Problem((3, 8, 12), 4, 12))
+
+
+@pytest.mark.parametrize("augmentation", ["none", "partial"])
+def test_fixed_directions_behind_a_frozen_encoder_predict_by_what_is_trained(
+    backbone: Backbone, augmentation: str
+) -> None:
+    fields = {"augmentation": augmentation, "views": 1, "projection": 8}
+    learner = make("agd-fd", backbone, {"frozen": True}, **fields)
+    train(learner, 3)
+    x = batch(0).x
+    before = learner.predict(x), learner.scores(x)[0]
+    train(learner, 20)
+    learner.consolidate()
+    assert isinstance(learner.inner, Replay)
+    assert learner.inner.parts.classifier is None
+    assert not torch.equal(learner.scores(x)[0][:, :2], before[1][:, :2])
+    knn = make("agd-fd", backbone, {"frozen": True}, classifier="knn", **fields)
+    assert isinstance(knn.inner, Replay)
+    assert knn.inner.parts.classifier is not None

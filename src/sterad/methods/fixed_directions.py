@@ -22,7 +22,7 @@ only, and losses are in float32 whatever the precision of the encoder (there all
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -81,7 +81,9 @@ class FixedDirectionsConfig(ReplayConfig):
     norm_all: bool = False
     """Use all seen classes in the denominator, not only those of the batch."""
     classifier: str = "nearest-mean"
-    """nearest-mean in feature space, or nearest-direction of the projection."""
+    """nearest-mean in feature space, or nearest-direction of the projection. Features of a frozen
+    encoder do not learn: there nearest-mean would ignore all training, and the nearest direction is
+    used in its place."""
     retrain_head: bool = False
     """With nearest-direction: retrain a copy of the head on the memory before each evaluation."""
 
@@ -120,6 +122,16 @@ class FixedDirections(Replay):
             self.fixed = random_orthonormal(self.network.outputs, self.rng["directions"]).cpu()
         self.retrained: nn.Module | None = None
         """Copy of the head that was trained on the memory for the last evaluation."""
+
+    @classmethod
+    def default_parts(cls, config: Any, problem: Problem) -> Parts:
+        """Let the projection predict if the encoder is frozen and each class has a direction."""
+        parts = super().default_parts(config, problem)
+        has_directions = config.directions not in ("moving", "moving-mean")
+        is_frozen = problem.encoder_options.frozen
+        if is_frozen and has_directions and config.classifier == "nearest-mean":
+            return replace(parts, classifier=None)
+        return parts
 
     def make_network(self, outputs: int) -> Network:
         """Give the projection its dimension, at least one per declared class."""

@@ -229,6 +229,8 @@ def build_learner(
 
     if frozen_encoder.is_needed(cls, config, problem, complete, source):
         factory = problem.encoder_factory(source) if complete is None else complete.encoder
+        if complete is not None:
+            others["classifier"] = complete.classifier
         return frozen_encoder.FrozenEncoder(cls, config, problem, factory, others)
     return cls(config, problem) if complete is None else cls(config, problem, complete)  # type: ignore[call-arg]
 
