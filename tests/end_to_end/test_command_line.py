@@ -70,6 +70,7 @@ def test_train_writes_a_record_and_a_second_call_prints_it(
     assert time.monotonic() - started < 60  # the second call does not train
 
 
+@pytest.mark.slow
 def test_the_seed_determines_the_record(tmp_path: Path) -> None:
     for out, seed in (("one", "0"), ("two", "0"), ("three", "1")):
         output_of("train", "agd-fd", *SMALL_FD, "--seed", seed, "--out", out, cwd=tmp_path)
@@ -89,6 +90,7 @@ def test_a_plugin_adds_a_method(tmp_path: Path) -> None:
     assert "margin = 1.0" in output_of("list", "margin", "--plugin", plugin, cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_study_runs_missing_runs_and_prints_mean_and_deviation(tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_text(
         """
