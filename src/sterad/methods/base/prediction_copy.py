@@ -20,11 +20,10 @@ def prediction_copy(learner: Learner) -> Learner:
     """Return a learner whose predictions do not change when `learner` learns.
 
     A copy of a replay method shares the memory and the weights that are not trained; it can
-    predict, but not learn. Other learners are copied completely. A wrapper of a learner, such as a
-    frozen encoder, is shared.
+    predict, but not learn. A wrapper of a learner, such as a frozen encoder, is shared.
     """
     inner = getattr(learner, "inner", learner)
-    new = _copied_replay(inner) if isinstance(inner, Replay) else deepcopy(inner)
+    new = _copied_replay(inner) if isinstance(inner, Replay) else inner.fork()
     if inner is learner:
         return new
     outer: Any = copy(learner)
