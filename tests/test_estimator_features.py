@@ -12,6 +12,7 @@ from sterad import OnlineClassifier
 from sterad.classifiers import NearestMean
 from sterad.encoders import Network
 from sterad.experiments.checkpoint import load_checkpoint, save_checkpoint
+from sterad.methods.base import prediction_copy
 from sterad.methods.base.encoded_memory import RollingFeatures
 from sterad.methods.base.rollback import replay_of
 from sterad.testing.method import same
@@ -57,18 +58,22 @@ def test_a_prediction_encodes_its_own_image_and_nothing_else(
     assert encoded == [1]
 
 
-def test_a_batch_encodes_as_many_images_as_it_replays(monkeypatch: pytest.MonkeyPatch) -> None:
-    classifier = fitted(memory=200, batch_size=6)
+def test_a_call_encodes_a_slice_of_the_memory_for_each_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(prediction_copy, "REFRESHED_IMAGES", 8)
+    classifier = fitted(memory=200, batch_size=3)
     encoded = count_encoded(monkeypatch)
     classifier.partial_fit(X[:6], Y[:6])
-    assert sum(encoded) == 6 + SMALL["memory_batch"], "the new images and a slice of the memory"
+    assert sum(encoded) == 6 + 2 * 8, "the new images and two slices of the memory"
     encoded.clear()
     classifier.consolidate()
     assert sum(encoded) == 30
 
 
-def test_consolidated_means_are_exact() -> None:
-    classifier = fitted(memory=200)
+def test_consolidated_means_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prediction_copy, "REFRESHED_IMAGES", 8)
+    classifier = fitted(memory=200).partial_fit(X[:6], Y[:6])
     rolling = classifier.predict_proba(X)
     fit: Any = replay_of(classifier.consolidate()._state().predictor)
     exact = exact_means(classifier)
@@ -83,6 +88,14 @@ def test_a_memory_of_one_slice_is_always_exact() -> None:
     exact = exact_means(classifier)
     assert fit.fitted.labels.tolist() == exact.labels.tolist()
     torch.testing.assert_close(fit.fitted.means, exact.means, rtol=1e-5, atol=1e-6)
+
+
+def test_a_class_without_a_vote_has_probability_zero() -> None:
+    """Ten neighbors vote, and all of them may be of one class."""
+    x = np.concatenate([np.eye(2)[[0] * 12], np.eye(2)[[1] * 12]]).repeat(4, axis=1)
+    classifier = OnlineClassifier("er", 200, width=2, classifier="knn", lr=1e-9, encoder="flatten")
+    classifier.partial_fit(x, [0] * 12 + [1] * 12)
+    assert classifier.predict_proba(x[[0, -1]]).tolist() == [[1, 0], [0, 1]]
 
 
 def test_every_class_is_refreshed_equally() -> None:
@@ -115,7 +128,8 @@ def test_the_drift_corrects_old_features() -> None:
     assert distances[1] < 0.2 * distances[0]
 
 
-def test_more_classes_than_the_slice_take_turns() -> None:
+def test_more_classes_than_the_slice_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prediction_copy, "REFRESHED_IMAGES", 5)
     rng = np.random.default_rng(0)
     x, y = rng.random((40, 8)), np.arange(40) % 20
     classifier = OnlineClassifier("scr", 200, width=2, memory_batch=5).partial_fit(x, y)

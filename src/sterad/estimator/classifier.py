@@ -178,6 +178,7 @@ class OnlineClassifier(Parameters):
             for number, chunk in enumerate(chunks_of(inputs, params["batch_size"])):
                 start = number * params["batch_size"]
                 call.learn(chunk, labels[start : start + len(chunk)], start)
+            refresh(call.learner, batches=number + 1)
             skipped = call.skipped_batches + (0 if before is None else before.skipped_batches)
             if before is not None:
                 before.close()
@@ -238,13 +239,13 @@ class OnlineClassifier(Parameters):
     def consolidate(self) -> Self:
         """Encode the whole memory with the current weights, so that class means are exact.
 
-        Without this call, the features of a few images are refreshed with each batch.
+        Without this call, each call of `partial_fit` refreshes the features of a part of it.
         """
         with self._lock:
             state = self._state()
             with use_threads(state.recipe.execution.threads):
                 learner = state.take_learner()
-                refresh(learner, is_complete=True)
+                refresh(learner)
                 state.close()
                 self._finished = state.followed_by(learner)
         return self

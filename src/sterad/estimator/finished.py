@@ -114,7 +114,8 @@ class FinishedState:
         self.consolidate()
         chunks = [self.predictor.scores(chunk) for chunk in chunks_of(inputs)]
         scores = torch.cat([part for part, _ in chunks])
-        if not bool(torch.isfinite(scores).all()):
+        # NaN is not below infinity; -inf is the score of a class without a vote.
+        if not bool((scores < torch.inf).all()):
             raise SteradError(
                 "the scores are not finite: the classifier has diverged; load the last saved one "
                 "and choose a smaller lr"

@@ -11,7 +11,6 @@ from sterad.estimator.inputs import Array, check_labels
 from sterad.estimator.recipe import Recipe
 from sterad.labels import LabelIndex
 from sterad.methods import Learner
-from sterad.methods.base.prediction_copy import refresh
 from sterad.methods.base.rollback import Snapshot
 from sterad.streams import Batch
 
@@ -34,7 +33,6 @@ class LearningCall:
             loss = self.learner.observe(Batch(x, index))
             if loss is not None and not bool(torch.isfinite(loss)):
                 raise DivergenceError(f"the loss is {float(loss)}")
-            refresh(self.learner)
         except DivergenceError as error:
             if snapshot is None:
                 raise SteradError(

