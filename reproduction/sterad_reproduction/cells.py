@@ -77,9 +77,7 @@ def to_page(rows: Sequence[CellRow], runs: str, page: str, figure: str) -> str:
         )
         parts.append(f"## {source.title}\n\n{about}\n\n{_table(of_source)}")
     paper = [row for row in rows if row.source == PAPER]
-    about = (
-        "Cells of the paper's tables that were run under its protocol; ± is the standard deviation."
-    )
+    about = "Cells of the paper that were run under its protocol; ± is the standard deviation."
     parts.append(f"## {PAPER}\n\n{about}\n\n{_table(paper) if paper else 'None yet.'}")
     return "\n\n".join(parts) + "\n"
 

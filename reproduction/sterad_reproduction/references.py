@@ -47,7 +47,7 @@ class Cell:
     @property
     def text(self) -> str:
         """The cell as it is printed."""
-        return f"{self.mean:g}" + ("" if self.spread is None else f" ± {self.spread:g}")
+        return f"{self.mean}" + ("" if self.spread is None else f" ± {self.spread}")
 
     @property
     def result(self) -> Result:

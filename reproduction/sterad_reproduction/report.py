@@ -36,7 +36,7 @@ def count_outcomes(verdicts: Iterable[Verdict]) -> str:
     'numbers: 0 hold, 0 do not hold, 0 not run; claims: 0 hold, 0 do not hold, 0 not run'
     """
     verdicts = list(verdicts)
-    counts = Counter((v.kind, v.outcome, bool(v.protocol)) for v in verdicts)
+    counts = Counter((v.kind, v.outcome, v.kind == "claim" and bool(v.protocol)) for v in verdicts)
     parts = []
     for kind in ("number", "claim", "reference"):
         if kind == "reference" and not any(v.kind == kind for v in verdicts):
@@ -157,5 +157,6 @@ def _others_table(others: Sequence[OtherProtocol]) -> str:
 
 
 def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)

@@ -35,9 +35,7 @@ from sterad_reproduction.verdicts import (
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """Compare the numbers and claims of the paper, and the cells of reference tables, with the
-    finished runs under RUNS.
-    """
+    """Compare printed numbers, claims and reference cells with the finished runs under RUNS."""
 
     runs: Path = positional("RUNS", Path("runs"))
     """Folder of runs, one directory each, or of studies that contain runs."""
