@@ -54,7 +54,7 @@ def write_page(page: Path, records: Sequence[RunRecord], runs: Path) -> Path:
     """Write the page and its scatter plot, and return the path of the page."""
     rows, figure = collect_rows(records, "runs"), page.with_suffix(".svg")
     write_atomically(figure, draw_svg(rows))
-    write_atomically(page, to_page(rows, str(runs), page.name, figure.name))
+    write_atomically(page, to_page(rows, str(runs), str(page), figure.name))
     return page
 
 

@@ -53,6 +53,8 @@ def count_outcomes(verdicts: Iterable[Verdict]) -> str:
 
 def describe_outcome(verdict: Verdict) -> str:
     """Return the outcome with its standard errors, and whether it is within noise."""
+    if verdict.kind == "reference" and verdict.ours and verdict.standard_errors is None:
+        return "not judged: one run, and no spread is printed"
     if verdict.outcome == "not run":
         return "not run in full" if verdict.ours else "not run"
     if verdict.standard_errors is None:

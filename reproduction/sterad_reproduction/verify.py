@@ -24,6 +24,7 @@ from sterad_reproduction.report import (
     replace_marked,
     to_markdown,
 )
+from sterad_reproduction.result_tables import update_tables
 from sterad_reproduction.verdicts import (
     OtherProtocol,
     Verdict,
@@ -45,9 +46,14 @@ class VerifyOptions:
     cells: Path | None = None
     """Write a page of every cell that was run or is printed in a reference table to this Markdown
     file, and the scatter plot of ours against printed beside it, as SVG."""
+    tables: Path | None = None
+    """Write the tables that this Markdown file marks by `<!-- table: STUDY -->` again, each from
+    the records in the folder RUNS/STUDY."""
 
 
-def verify(runs: Path, markdown: Path | None, cells: Path | None = None) -> None:
+def verify(
+    runs: Path, markdown: Path | None, cells: Path | None = None, tables: Path | None = None
+) -> None:
     """Print the verdicts, and write them to Markdown files if they are given."""
     records, left_out = read_records(runs)
     for sentence in describe_left_out(records, left_out):
@@ -66,6 +72,9 @@ def verify(runs: Path, markdown: Path | None, cells: Path | None = None) -> None
         from sterad_reproduction.cells import write_page  # it needs matplotlib
 
         print(write_page(cells, records, runs))
+    if tables is not None:
+        update_tables(tables, runs)
+        print(tables)
 
 
 def _verdict_table(verdicts: Sequence[Verdict]) -> Table:
@@ -113,5 +122,5 @@ def _write_markdown(file: Path, part: str) -> None:
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
     options: VerifyOptions = parse_options(VerifyOptions, argv, "sterad verify")
-    verify(options.runs, options.markdown, options.cells)
+    verify(options.runs, options.markdown, options.cells, options.tables)
     return 0
