@@ -193,6 +193,8 @@ def test_the_values_of_a_field_are_described_in_words(hint: Any, words: str) -> 
         (["a", "b"], tuple[Path, ...], (Path("a"), Path("b"))),
         ([], tuple[int, ...], ()),
         (["3"], str, "3"),
+        (["natural"], tuple[int, ...] | Literal["natural"] | None, "natural"),
+        (["2", "1"], tuple[int, ...] | Literal["natural"] | None, (2, 1)),
         (["there"], Path, Path("there")),
     ],
 )

@@ -3,15 +3,19 @@
 import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from sterad.results.grouping import Settings
+from sterad.results.moments import with_other_classifiers
 from sterad.results.record import RunRecord
 from sterad.results.statistics import summarize
 from sterad_reproduction.protocol import paper_settings, relevant_settings
+
+_ROW_KEYS = ("accuracy", "printed", "quoted", "or_method")
+"""Keys of a row that are no settings."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,8 @@ class Result:
     """None for a single run."""
     n: int
     seeds: frozenset[int] = frozenset()
+    records: tuple[RunRecord, ...] = field(default=(), compare=False, repr=False)
+    """The runs, by seed; empty for a printed result."""
 
     @property
     def text(self) -> str:
@@ -57,6 +63,8 @@ class Number:
     """False if the number is only in a comment of the paper's source."""
     is_quoted: bool
     """Whether the number is from another paper, so that runs are not compared with it."""
+    or_method: str = ""
+    """Another method that it may be, because the paper does not say; empty if it says."""
 
     @property
     def description(self) -> str:
@@ -81,11 +89,11 @@ def load_numbers() -> tuple[Number, ...]:
 def _read_table(raw: Mapping[str, Any]) -> Iterator[Number]:
     table = Table(raw["number"], raw["title"], raw["study"])
     for row in raw["rows"]:
-        settings = {k: v for k, v in row.items() if k not in ("accuracy", "printed", "quoted")}
+        flags = (row.get("printed", True), row.get("quoted", False), row.get("or_method", ""))
+        settings = {k: v for k, v in row.items() if k not in _ROW_KEYS}
         for column, text in zip(raw["columns"], row["accuracy"], strict=True):
             if text:
                 mean, std = map(float, text.split("±"))
-                flags = (row.get("printed", True), row.get("quoted", False))
                 full = settings | raw["fixed"] | column
                 yield Number(table, full, mean, std, raw["runs"], *flags)
 
@@ -97,9 +105,12 @@ def paper_results() -> tuple[Result, ...]:
 
 
 def group_runs(records: Iterable[RunRecord]) -> tuple[Result, ...]:
-    """Group records by the settings that determine the accuracy; repeated seeds count once."""
+    """Group records by the settings that determine the accuracy; repeated seeds count once.
+
+    Other classifiers of a run are groups of their own.
+    """
     groups: dict[frozenset[tuple[str, object]], dict[int, RunRecord]] = {}
-    for record in records:
+    for record in with_other_classifiers(records):
         key = frozenset(relevant_settings(record.config).items())
         groups.setdefault(key, {}).setdefault(record.config.get("seed", 0), record)
     return tuple(_summarize_group(dict(key), by_seed) for key, by_seed in groups.items())
@@ -108,7 +119,8 @@ def group_runs(records: Iterable[RunRecord]) -> tuple[Result, ...]:
 def _summarize_group(settings: Settings, by_seed: dict[int, RunRecord]) -> Result:
     summary = summarize(100 * record.final_average_accuracy for record in by_seed.values())
     ordered = dict(sorted(settings.items()))
-    return Result(ordered, summary.mean, summary.std, summary.n, frozenset(by_seed))
+    runs = tuple(by_seed[seed] for seed in sorted(by_seed))
+    return Result(ordered, summary.mean, summary.std, summary.n, frozenset(by_seed), runs)
 
 
 def standard_errors(first: Result, second: Result) -> float | None:

@@ -35,9 +35,12 @@ def count_outcomes(verdicts: Iterable[Verdict]) -> str:
     >>> count_outcomes([])
     'numbers: 0 hold, 0 do not hold, 0 not run; claims: 0 hold, 0 do not hold, 0 not run'
     """
-    counts = Counter((v.kind, v.outcome, bool(v.protocol)) for v in verdicts)
+    verdicts = list(verdicts)
+    counts = Counter((v.kind, v.outcome, v.kind == "claim" and bool(v.protocol)) for v in verdicts)
     parts = []
-    for kind in ("number", "claim"):
+    for kind in ("number", "claim", "reference"):
+        if kind == "reference" and not any(v.kind == kind for v in verdicts):
+            continue
         holds, fails, missing = (
             counts[kind, outcome, False] for outcome in ("holds", "does not hold", "not run")
         )
@@ -50,12 +53,14 @@ def count_outcomes(verdicts: Iterable[Verdict]) -> str:
 
 def describe_outcome(verdict: Verdict) -> str:
     """Return the outcome with its standard errors, and whether it is within noise."""
+    if verdict.kind == "reference" and verdict.ours and verdict.standard_errors is None:
+        return "not judged: one run, and no spread is printed"
     if verdict.outcome == "not run":
         return "not run in full" if verdict.ours else "not run"
     if verdict.standard_errors is None:
         return f"{verdict.outcome}, in single runs"
     size = f"{abs(verdict.standard_errors):.1f} standard errors"
-    if verdict.kind == "number":
+    if verdict.kind != "claim":
         side = "above" if verdict.standard_errors > 0 else "below"
         return f"{verdict.outcome}: {size} {side} the paper"
     is_noise = abs(verdict.standard_errors) < MAX_STANDARD_ERRORS
@@ -110,7 +115,7 @@ def to_markdown(verdicts: Sequence[Verdict], others: Sequence[OtherProtocol], ou
         (c.source, c.subject, describe_outcome(c), c.ours, describe_protocol(c)) for c in claims
     ]
     parts.append(
-        "### Claims\n\n" + _table(("source", "claim", "verdict", "ours", "protocol"), rows)
+        "### Claims\n\n" + markdown_table(("source", "claim", "verdict", "ours", "protocol"), rows)
     )
     parts.append(_missing_commands(claims))
     for table in dict.fromkeys(number.table for number in load_numbers()):
@@ -126,7 +131,7 @@ def _numbers_table(numbers: Sequence[Verdict]) -> str:
     rows = [(n.subject, n.paper, n.ours, describe_outcome(n)) for n in numbers if n.ours]
     if not rows:
         return "None of its numbers was run under the paper's protocol."
-    return _table(("number", "paper", "ours", "verdict"), rows)
+    return markdown_table(("number", "paper", "ours", "verdict"), rows)
 
 
 def _missing_commands(verdicts: Sequence[Verdict]) -> str:
@@ -148,9 +153,12 @@ def _others_table(others: Sequence[OtherProtocol]) -> str:
         (o.setting, ", ".join(o.methods), str(o.runs), ", ".join(o.differences) or "nothing")
         for o in others
     ]
-    return _table(("dataset, stream", "methods", "runs", "differences from the paper"), rows)
+    return markdown_table(
+        ("dataset, stream", "methods", "runs", "differences from the paper"), rows
+    )
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)

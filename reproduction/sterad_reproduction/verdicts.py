@@ -7,7 +7,7 @@ under another protocol are never compared with a number. A claim may be judged o
 another protocol, and its verdict then names that protocol.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -47,11 +47,11 @@ Outcome = Literal["holds", "does not hold", "not run"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """One number or claim of the paper, and the result of our runs."""
+    """One number or claim of the paper or of another source, and the result of our runs."""
 
-    kind: Literal["number", "claim"]
+    kind: Literal["number", "claim", "reference"]
     source: str
-    """The table or figure of the paper."""
+    """The table or figure of the paper, or the other source."""
     subject: str
     """The settings of a number, the sentence of a claim."""
     paper: str
@@ -75,13 +75,22 @@ def judge(records: Iterable[RunRecord], out: str = "runs") -> tuple[Verdict, ...
     results = group_runs(records)
     by_settings = {frozenset(result.settings.items()): result for result in results}
     numbers = [
-        _judge_number(number, by_settings.get(frozenset(number.result.settings.items())), out)
+        _judge_number(number, find_runs(number, by_settings), out)
         for number in load_numbers()
         if not number.is_quoted
     ]
     # Accuracies on validation images are for hyperparameter searches only.
     tested = [result for result in results if "validation" not in result.settings]
     return (*numbers, *(v for claim in load_claims() for v in _judge_claim(claim, tested, out)))
+
+
+def find_runs(number: Number, results: Mapping[frozenset[Any], Result]) -> Result | None:
+    """Return our runs of a number: of its method, or else of the method that it may be."""
+    found = results.get(frozenset(number.result.settings.items()))
+    if found is None and number.or_method:
+        settings = {**number.settings, "method": number.or_method}
+        found = results.get(frozenset(paper_settings(settings).items()))
+    return found
 
 
 def study_command(study: str, out: str) -> str:
@@ -107,6 +116,7 @@ def _judge_number(number: Number, found: Result | None, out: str) -> Verdict:
     outcome: Outcome = "not run"
     if errors is not None:
         outcome = "holds" if abs(errors) <= MAX_STANDARD_ERRORS else "does not hold"
+    is_other = found is not None and found.settings["method.name"] != number.settings["method"]
     return Verdict(
         kind="number",
         source=f"table {number.table.number}" + ("" if number.is_printed else ", commented out"),
@@ -115,7 +125,7 @@ def _judge_number(number: Number, found: Result | None, out: str) -> Verdict:
         ours="" if found is None else found.text,
         outcome=outcome,
         standard_errors=errors,
-        protocol="",
+        protocol=f"{number.or_method}; the paper does not name the law" if is_other else "",
         command=train_command(number, frozenset() if found is None else found.seeds, out),
     )
 

@@ -1,4 +1,4 @@
-"""`sterad verify`: compare every number and claim of the paper with finished runs."""
+"""`sterad verify`: compare printed numbers and claims with finished runs."""
 
 import sys
 from collections import Counter
@@ -14,6 +14,7 @@ from sterad.errors import SteradError
 from sterad.files import write_atomically
 from sterad.results.run_directory import describe_left_out, read_records
 from sterad_reproduction.numbers import load_numbers
+from sterad_reproduction.references import judge_references
 from sterad_reproduction.report import (
     BEGIN,
     END,
@@ -23,6 +24,7 @@ from sterad_reproduction.report import (
     replace_marked,
     to_markdown,
 )
+from sterad_reproduction.result_tables import update_tables
 from sterad_reproduction.verdicts import (
     OtherProtocol,
     Verdict,
@@ -34,28 +36,45 @@ from sterad_reproduction.verdicts import (
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """Compare every number and claim of the paper with the finished runs under RUNS."""
+    """Compare printed numbers, claims and reference cells with the finished runs under RUNS."""
 
     runs: Path = positional("RUNS", Path("runs"))
     """Folder of runs, one directory each, or of studies that contain runs."""
     markdown: Path | None = None
     """Write all verdicts to this Markdown file, with the commands that run the missing ones; in an
     existing file, the text between the marks of an earlier call is replaced."""
+    cells: Path | None = None
+    """Write a page of every cell that was run or is printed in a reference table to this Markdown
+    file, and the scatter plot of ours against printed beside it, as SVG."""
+    tables: Path | None = None
+    """Write the tables that this Markdown file marks by `<!-- table: STUDY -->` again, each from
+    the records in the folder RUNS/STUDY."""
 
 
-def verify(runs: Path, markdown: Path | None) -> None:
-    """Print the verdicts, and write them to a Markdown file if one is given."""
+def verify(
+    runs: Path, markdown: Path | None, cells: Path | None = None, tables: Path | None = None
+) -> None:
+    """Print the verdicts, and write them to Markdown files if they are given."""
     records, left_out = read_records(runs)
     for sentence in describe_left_out(records, left_out):
         print(sentence, file=sys.stderr)
     verdicts, others = judge(records, str(runs)), find_other_protocols(records)
+    references = judge_references(records, str(runs))
     shown = [v for v in verdicts if v.ours and (v.kind, v.outcome) != ("number", "holds")]
+    shown += [v for v in references if v.ours]
     if shown:
         Console().print(_verdict_table(shown))
-    print(count_outcomes(verdicts))
+    print(count_outcomes((*verdicts, *references)))
     _print_missing(verdicts, others, str(runs))
     if markdown is not None:
         _write_markdown(markdown, to_markdown(verdicts, others, str(runs)))
+    if cells is not None:
+        from sterad_reproduction.cells import write_page  # it needs matplotlib
+
+        print(write_page(cells, records, runs))
+    if tables is not None:
+        update_tables(tables, runs)
+        print(tables)
 
 
 def _verdict_table(verdicts: Sequence[Verdict]) -> Table:
@@ -103,5 +122,5 @@ def _write_markdown(file: Path, part: str) -> None:
 def main(argv: Sequence[str]) -> int:
     """Run the command."""
     options: VerifyOptions = parse_options(VerifyOptions, argv, "sterad verify")
-    verify(options.runs, options.markdown)
+    verify(options.runs, options.markdown, options.cells, options.tables)
     return 0

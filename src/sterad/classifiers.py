@@ -96,6 +96,26 @@ class NearestMean:
         return type(self)(self.means.to(device), self.labels.to(device), self.variance)
 
 
+@CLASSIFIERS.register("nearest-unit-mean")
+@dataclass(frozen=True, eq=False)
+class NearestUnitMean(NearestMean):
+    """The class whose mean, scaled to unit length, is nearest: the classifier of SCR's paper.
+
+    For unit-length features it is the mean with the largest cosine.
+    """
+
+    @classmethod
+    def fit(cls, batches: Batches) -> Self:
+        """Fit to (features, labels) batches; classes without a sample are never predicted.
+
+        >>> h = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 3.0]])
+        >>> NearestUnitMean.fit([(h, torch.tensor([4, 7, 7]))]).means.tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        """
+        fitted = super().fit(batches)
+        return cls(F.normalize(fitted.means), fitted.labels, fitted.variance)
+
+
 @CLASSIFIERS.register("linear-probe")
 @dataclass(frozen=True, eq=False)
 class LinearProbe:

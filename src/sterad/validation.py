@@ -169,8 +169,13 @@ def parse_value(name: str, texts: Sequence[str], hint: Any) -> Any:
     """
     plain, _ = _split_annotation(hint)
     if _is_union(plain):
-        is_none = [text.lower() for text in texts] == ["none"]
-        return None if is_none else parse_value(name, texts, union_members(plain)[0])
+        if [text.lower() for text in texts] == ["none"]:
+            return None
+        first, *others = union_members(plain)
+        for member in others:  # words, such as natural beside a list of numbers
+            if typing.get_origin(member) is Literal and texts[-1] in typing.get_args(member):
+                return check_value(name, texts[-1], member)
+        return parse_value(name, texts, first)
     origin, inner = typing.get_origin(plain), typing.get_args(plain)
     if origin is tuple:
         return tuple(parse_value(name, [text], inner[0]) for text in texts)

@@ -47,7 +47,11 @@ def test_runs_count_for_every_table_with_their_settings(make: Make) -> None:
     verdicts = judge([make(AGD, 50.3)])
     assert number_verdict(verdicts, 4, "agd-fd, cifar100, memory 5000, views 5").outcome == "holds"
     assert number_verdict(verdicts, 1, "agd-fd, cifar100, memory 5000").outcome == "holds"
-    assert sum(v.ours != "" for v in verdicts) == 2
+    of_law = number_verdict(
+        verdicts, 3, "vmf-fd, cifar100, directions basis, memory 5000, memory batch 64"
+    )
+    assert of_law.protocol == "agd-fd; the paper does not name the law"
+    assert sum(v.ours != "" for v in verdicts) == 3
 
 
 def test_the_command_runs_the_missing_seeds(make: Make) -> None:

@@ -52,6 +52,8 @@ def test_unequal_tasks_raise_and_list_the_divisors(tasks: int) -> None:
 def test_split_takes_an_explicit_order() -> None:
     data = Synthetic(classes=4, per_class=2).load()
     assert TaskSplit(2, label_order=(3, 1, 0, 2)).split(data, 0) == ((3, 1), (0, 2))
+    for seed in (0, 1):
+        assert TaskSplit(2, label_order="natural").split(data, seed) == ((0, 1), (2, 3))
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (0, 1, 2, 2), (1, 2, 3, 4)])

@@ -9,11 +9,13 @@ from sterad.errors import SteradError
 from sterad.seeds import use_generator
 
 KINDS = ("mlp", "linear", "cosine", "none")
+HIDDEN_UNITS = 512
+"""Hidden units of an mlp head by default."""
 Replaced = list[tuple[Parameter, Parameter]]
 """Pairs of an old parameter and the new one, whose first rows are those of the old one."""
 
 
-def make_head(kind: str, inputs: int, outputs: int, hidden: int = 512) -> nn.Module:
+def make_head(kind: str, inputs: int, outputs: int, hidden: int = HIDDEN_UNITS) -> nn.Module:
     """Return a head from (n, inputs) to (n, outputs).
 
     mlp: two layers; linear: one layer; cosine: one layer with outputs in [-1, 1], which the method

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from sterad.encoders.encoder import Encoder
-from sterad.encoders.heads import last_layer, make_head
+from sterad.encoders.heads import HIDDEN_UNITS, last_layer, make_head
 from sterad.seeds import use_generator
 from sterad.torch_private import is_compiled, uncompiled
 
@@ -96,12 +96,17 @@ class Network(nn.Module):
 
 
 def build_network(
-    new_encoder: Callable[[], Encoder], head: str, outputs: int | None, rng: torch.Generator
+    new_encoder: Callable[[], Encoder],
+    head: str,
+    outputs: int | None,
+    rng: torch.Generator,
+    hidden: int = HIDDEN_UNITS,
 ) -> Network:
     """Return a network whose weights are drawn from `rng` alone.
 
-    outputs: None for the number of features, the only choice without a head. Weights are drawn on
-    the device of `rng` and moved to the default device, so that they are the same on every device.
+    outputs: None for the number of features, the only choice without a head. hidden: units of the
+    hidden layer of an mlp head. Weights are drawn on the device of `rng` and moved to the default
+    device, so that they are the same on every device.
 
     >>> from sterad.encoders import MLP
     >>> network = build_network(lambda: MLP((5,), 2), "linear", 3, torch.Generator().manual_seed(0))
@@ -111,5 +116,5 @@ def build_network(
     with use_generator(rng), torch.device(rng.device):
         encoder = new_encoder()
         outputs = encoder.features if outputs is None else outputs
-        projection = make_head(head, encoder.features, outputs)
+        projection = make_head(head, encoder.features, outputs, hidden)
     return Network(encoder, projection).to(torch.get_default_device())

@@ -1,6 +1,8 @@
 """Evaluate a learner: accuracy on all seen classes and on each evaluation of the stream."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,8 @@ from sterad.streams.batch import to_unit
 from sterad.streams.domain_transforms import DomainTransform
 
 Labels = npt.NDArray[np.int64]
+Predictions = Callable[[Labels, DomainTransform | None], Labels]
+"""From the indices of test images and a transformation to predicted labels."""
 SPHERE_POINTS_PER_CLASS = 40
 
 
@@ -39,7 +43,15 @@ def evaluate(learner: Learner, stream: Stream, *, samples: int | None = None) ->
     first image and one of its classes has been seen; without `samples` only the classes count.
     """
     learner.consolidate()
-    seen, evaluations = learner.seen.numpy(), stream.evaluations()
+    predict = partial(predict_all, learner, stream.dataset.test_images)
+    return evaluate_predictions(predict, learner.seen.numpy(), stream, samples)
+
+
+def evaluate_predictions(
+    predict: Predictions, seen: Labels, stream: Stream, samples: int | None
+) -> EvaluationResult:
+    """Return the accuracies of predictions, which are computed once for each transformation."""
+    evaluations = stream.evaluations()
     started = [
         one
         for one in evaluations
@@ -55,7 +67,7 @@ def evaluate(learner: Learner, stream: Stream, *, samples: int | None = None) ->
     for transform in dict.fromkeys(one.transform for one in started):
         needed = [one.indices for one in started if one.transform == transform]
         indices = np.unique(np.concatenate(needed))
-        predicted = predict_all(learner, data.test_images, indices, transform)
+        predicted = predict(indices, transform)
         truth = data.test_labels[indices]
         correct[transform] = np.zeros(len(data.test_labels), dtype=np.bool_)
         correct[transform][indices] = predicted == truth
@@ -77,12 +89,24 @@ def predict_all(
     transform: DomainTransform | None = None,
 ) -> Labels:
     """Return the learner's predictions for images[indices] under `transform`, in batches."""
-    batches: list[Tensor] = [torch.zeros(0, dtype=torch.int64)]
+    if not len(indices):
+        return np.zeros(0, dtype=np.int64)
+    predicted: Labels = map_images(learner.predict, images, indices, transform).numpy()
+    return predicted
+
+
+def map_images(
+    function: Callable[[Tensor], Tensor],
+    images: npt.NDArray[np.generic],
+    indices: Labels,
+    transform: DomainTransform | None = None,
+) -> Tensor:
+    """Return `function` of images[indices], in [0, 1] and under `transform`, in batches."""
+    batches: list[Tensor] = []
     for start in range(0, len(indices), PREDICTION_BATCH_SIZE):
         x = to_unit(torch.from_numpy(images[indices[start : start + PREDICTION_BATCH_SIZE]]))
-        batches.append(learner.predict(x if transform is None else transform(x)))
-    predicted: Labels = torch.cat(batches).numpy()
-    return predicted
+        batches.append(function(x if transform is None else transform(x)))
+    return torch.cat(batches)
 
 
 def _mean(correct: npt.NDArray[np.bool_]) -> float:

@@ -15,6 +15,7 @@ from sterad.encoders.make import name_without_folder
 from sterad.encoders.weights import weights_digest
 from sterad.engine import Execution
 from sterad.errors import SteradError
+from sterad.evaluation.other_classifiers import ON_TRAINING_IMAGES
 from sterad.experiments.components import KINDS, Choice, assign_fields, build_stream, choose
 from sterad.experiments.objects import (
     DIGEST_SUFFIX,
@@ -31,6 +32,7 @@ from sterad.plugins import source_digest
 from sterad.registry import Registry
 from sterad.sphere import LAWS
 from sterad.validation import (
+    OMIT_DEFAULT_FROM_ID,
     Count,
     MemorySize,
     Range,
@@ -71,6 +73,10 @@ class CommonSettings:
     """Also predict each stream image just before it is learned from."""
     validation: Annotated[float, Range(0, 0.5)] = 0.0
     """Share of the training images of each class that replace the test images."""
+    also_evaluate: tuple[str, ...] = field(default=(), metadata=OMIT_DEFAULT_FROM_ID)
+    """Other classifiers that are evaluated on the same features: head, nearest-mean,
+    linear-probe, ..., fitted to the memory, or train:linear-probe, fitted to all training images
+    after the last batch; `sterad list classifiers` lists all."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +178,11 @@ class RunConfig:
         digests = {f"{kind} code": source_digest(one) for kind, one in components.items()}
         digests |= {f"{kind}{DIGEST_SUFFIX}": one.digest for kind, one in chosen.items()}
         digests |= {"data": find_digest(dataset), **part_digests(parts)}
+        digests |= {
+            f"classifier {name} code": source_digest(CLASSIFIERS[plain])
+            for name in settings.also_evaluate
+            if (plain := name.removeprefix(ON_TRAINING_IMAGES)) in CLASSIFIERS
+        }
         digests["weights"] = weights_digest(settings.weights) if settings.weights else None
         return cls(
             ComponentConfig(chosen["method"].name, method, chosen["method"].component),

@@ -16,7 +16,6 @@ from typing import Any
 from sterad.data import held_out
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
-from sterad.evaluation import metrics
 from sterad.experiments.checkpoint import CheckpointSchedule, save_checkpoint
 from sterad.experiments.config import RunConfig
 from sterad.experiments.live import LiveSession
@@ -24,7 +23,8 @@ from sterad.experiments.resume import Start, find_start
 from sterad.experiments.session import Session
 from sterad.files import reading
 from sterad.loggers import JsonLines, Logger
-from sterad.results.record import Moment, RunRecord, SpherePicture
+from sterad.results.moments import final_accuracy, summarize_moments
+from sterad.results.record import ClassifierResult, Moment, RunRecord, SpherePicture
 from sterad.results.run_directory import RunDirectory
 from sterad.streams import Stream
 from sterad.streams.live import LiveStream
@@ -122,6 +122,8 @@ def prepare(
             "a feed goes with the stream live, as in run(live_config(...), feed=feed)"
         )
     if feed is not None:
+        if config.settings.also_evaluate:
+            raise SteradError("a live run has no test images: leave also_evaluate out")
         return LiveSession(config, execution, LiveStream(feed))
     whole = config.dataset.fields.load()
     if whole.digest != dict(config.digests).get("data", whole.digest):
@@ -136,7 +138,9 @@ def prepare(
         dataset.input_shape, execution, dataset.classes, dataset.flip, announced
     )
     learner = config.build_learner(problem, len(stream))
-    session = Session(learner, stream, settings.anytime, settings.test_then_train)
+    session = Session(
+        learner, stream, settings.anytime, settings.test_then_train, settings.also_evaluate
+    )
     session.data_digest = whole.digest
     return session
 
@@ -195,23 +199,17 @@ def _emit(loggers: Sequence[Logger], session: Session, event: str, **values: Any
 def _record(
     config: RunConfig, session: Session, execution: Execution, changes: tuple[str, ...]
 ) -> RunRecord:
-    moments = session.moments
-    announced = bool(session.boundary_steps)
-    matrix = tuple(moment.cells for moment in moments if moment.boundary or not announced)
-    final = metrics.final_average_accuracy(matrix) if announced else moments[-1].accuracy
-    frames = tuple(session.frames)
+    frames, announced = tuple(session.frames), bool(session.boundary_steps)
+    classifiers = tuple(
+        ClassifierResult(name, final_accuracy(moments, announced), tuple(moments))
+        for name, moments in session.other_moments.items()
+    )
     return RunRecord(
         id=config.id,
         config=config.to_dict(),
         stream=session.facts(),
         evaluations=session.evaluations,
-        moments=tuple(moments),
-        accuracy_matrix=matrix,
-        final_average_accuracy=final,
-        average_forgetting=metrics.average_forgetting(matrix),
-        average_forgetting_released=metrics.average_forgetting_released(matrix),
-        backward_transfer=metrics.backward_transfer(matrix),
-        anytime_accuracy=metrics.anytime_accuracy([m.accuracy for m in moments if m.anytime]),
+        **summarize_moments(session.moments, announced),
         test_then_train_accuracy=session.correct / session.tested if session.tested else None,
         seconds=session.elapsed,
         images_per_second=session.learner.images / session.training_seconds,
@@ -223,6 +221,7 @@ def _record(
         confusion=session.confusion,
         losses=tuple(session.loss_recorder.losses),
         data_digest=session.data_digest,
+        classifiers=classifiers,
         changes=changes,
         sphere=SpherePicture(session.axes, frames) if session.axes and frames else None,
     )

@@ -11,7 +11,9 @@ from sterad.devices import synchronize
 from sterad.errors import SteradError
 from sterad.evaluation.evaluate import choose_sphere_classes, evaluate, sphere_points
 from sterad.evaluation.metrics import evaluation_steps
+from sterad.evaluation.other_classifiers import ON_TRAINING_IMAGES, OtherClassifiers, check_names
 from sterad.methods import Learner
+from sterad.methods.base.replay import Replay
 from sterad.results.record import Moment, SphereFrame, StreamFacts
 from sterad.saved_state import check_count, check_like
 from sterad.streams import Batch, Stream
@@ -28,14 +30,23 @@ class Session:
     data_digest: str = ""
     """Of the images of the dataset; a feed has none."""
 
-    def __init__(self, learner: Learner, stream: Stream, anytime: int, test_then_train: bool):
-        """Plan the steps at which to evaluate."""
+    def __init__(
+        self,
+        learner: Learner,
+        stream: Stream,
+        anytime: int,
+        test_then_train: bool,
+        also_evaluate: Sequence[str] = (),
+    ) -> None:
+        """Plan the steps at which to evaluate; `also_evaluate` names other classifiers."""
         if test_then_train and learner.trains != "on-stream":
             raise SteradError(
                 "test_then_train predicts before each batch and this method predicts only after "
                 "consolidate(): leave it off"
             )
+        check_names(also_evaluate, learner)
         self.learner, self.stream, self.test_then_train = learner, stream, test_then_train
+        self.also_evaluate = tuple(also_evaluate)
         self.total_steps: int | None = len(stream)
         self.total_samples: int | None = stream.samples
         self.evaluations = tuple(evaluation.name for evaluation in stream.evaluations())
@@ -59,6 +70,8 @@ class Session:
         """Set the progress to the beginning of the stream."""
         self.step = 0
         self.moments: list[Moment] = []
+        self.other_moments: dict[str, list[Moment]] = {}
+        """Evaluations of the classifiers in `also_evaluate`."""
         self.frames: list[SphereFrame] = []
         self.confusion: tuple[tuple[int, ...], ...] = ()
         """Of the last evaluation."""
@@ -124,11 +137,25 @@ class Session:
             memory=() if counts is None else tuple(counts.tolist()),
         )
         self.moments.append(moment)
+        self._evaluate_others(moment)
         if self.step in self.frame_steps and self.axes:
             points = sphere_points(self.learner, self.stream, self.axes)
             if points is not None:
                 self.frames.append(SphereFrame(self.step, tuple(points[0]), tuple(points[1])))
         return moment
+
+    def _evaluate_others(self, moment: Moment) -> None:
+        """Evaluate the other classifiers; those of all training images only at the end."""
+        if not isinstance(self.learner, Replay):
+            return
+        others = OtherClassifiers(self.learner, self.stream)
+        is_last = self.step == self.total_steps
+        for name in self.also_evaluate:
+            if is_last or not name.startswith(ON_TRAINING_IMAGES):
+                result = others.evaluate(name, moment.samples)
+                values = {"accuracy": result.accuracy, "cells": result.cells, "memory": ()}
+                one = dataclasses.replace(moment, **values)  # type: ignore[arg-type]
+                self.other_moments.setdefault(name, []).append(one)
 
     @property
     def elapsed(self) -> float:
@@ -146,6 +173,10 @@ class Session:
             "learner": self.learner.state_dict(),
             "step": self.step,
             "moments": [dataclasses.asdict(moment) for moment in self.moments],
+            "other_moments": {
+                name: [dataclasses.asdict(moment) for moment in moments]
+                for name, moments in self.other_moments.items()
+            },
             "frames": [dataclasses.asdict(frame) for frame in self.frames],
             "confusion": self.confusion,
             "losses": self.loss_recorder.losses,
@@ -168,6 +199,10 @@ class Session:
         self.learner.load_state_dict(state["learner"])
         self.step, self.tested, self.correct = state["step"], state["tested"], state["correct"]
         self.moments = [Moment(**moment) for moment in state["moments"]]
+        self.other_moments = {
+            name: [Moment(**moment) for moment in moments]
+            for name, moments in state.get("other_moments", {}).items()
+        }
         self.frames = [SphereFrame(**frame) for frame in state["frames"]]
         self.confusion = state["confusion"]
         self.loss_recorder.losses = list(state["losses"])

@@ -10,10 +10,10 @@ For each stream batch B:
   4. step along g, then offer B to the reservoir.
 Ends of tasks are announced or, on streams that announce none, detected: see `base/boundaries`.
 
-Differences from the released code ("there"): logits are raw (there scaled to unit length, which
-bounds the posteriors); on blurry streams there is a step on every batch (there only on those with a
-new class); predictions are among the classes seen. From the paper: the memory is a reservoir, and
-predictions do not know the task.
+Differences from the released code ("there"): logits are raw unless `unit_logits` is set (there
+scaled to unit length, which bounds the posteriors); on blurry streams there is a step on every
+batch (there only on those with a new class); predictions are among the classes seen. From the
+paper: the memory is a reservoir, and predictions do not know the task.
 """
 
 from collections.abc import Sequence
@@ -25,14 +25,14 @@ from torch import Tensor
 
 from sterad.methods.base.boundaries import BoundaryConfig
 from sterad.methods.base.learner import METHODS
-from sterad.methods.base.parts import ReplayConfig
+from sterad.methods.base.parts import ReplayConfig, UnitLogitsConfig
 from sterad.methods.base.replay import Replay
 from sterad.streams import Batch
 from sterad.validation import BelowOne, NonNegative, Positive
 
 
 @dataclass(frozen=True)
-class AGEMConfig(BoundaryConfig, ReplayConfig):
+class AGEMConfig(UnitLogitsConfig, BoundaryConfig, ReplayConfig):
     """The released settings, the same for all datasets."""
 
     lr: Positive = 0.1

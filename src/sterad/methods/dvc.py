@@ -13,9 +13,9 @@ For each stream batch B:
 
 Differences from the released code ("there"): it lacks the replay buffer; related code draws 50
 candidates for a memory batch of 64, so that nothing is selected, here there are more candidates;
-logits are raw (there scaled to unit length, which bounds the posteriors); candidates are ranked by
-the raw images with running statistics of BatchNorm; the head and the QNet grow with the classes;
-predictions are among the classes seen.
+logits are raw unless `unit_logits` is set (there scaled to unit length, which bounds the
+posteriors); candidates are ranked by the raw images with running statistics of BatchNorm; the head
+and the QNet grow with the classes; predictions are among the classes seen.
 """
 
 from copy import deepcopy
@@ -25,6 +25,7 @@ from typing import Annotated, Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.functional import normalize
 
 from sterad.encoders import Network, carry_over
 from sterad.encoders.pair_classifier import PairClassifier
@@ -32,7 +33,7 @@ from sterad.errors import SteradError
 from sterad.losses.dual_view import dual_view_loss
 from sterad.memory import MaximallyInterfered
 from sterad.methods.base.learner import FORWARD_COST, METHODS, Problem
-from sterad.methods.base.parts import Parts, ReplayConfig
+from sterad.methods.base.parts import Parts, ReplayConfig, UnitLogitsConfig
 from sterad.methods.base.replay import Replay
 from sterad.seeds import use_generator
 from sterad.streams import Batch
@@ -40,7 +41,7 @@ from sterad.validation import BelowOne, Count, NonNegative, Positive, Range
 
 
 @dataclass(frozen=True)
-class DVCConfig(ReplayConfig):
+class DVCConfig(UnitLogitsConfig, ReplayConfig):
     """The released settings of CIFAR-100; those of CIFAR-10 differ in `consistency` alone."""
 
     lr: Positive = 0.1
@@ -108,7 +109,7 @@ class DVC(Replay):
         self.engine.images += 2 * len(drawn)
         x, y = self.engine.to_device(drawn.x), self.engine.to_device(drawn.y)
         lr = self.config.lr / self.engine.scaler.get_scale()  # the gradients are scaled
-        chosen = most_interfered(self.network, x, y, lr, count)
+        chosen = most_interfered(self.network, x, y, lr, count, self.has_unit_logits)
         return Batch(x[chosen], y[chosen])
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
@@ -124,7 +125,8 @@ class DVC(Replay):
     def pair_loss(self, batch: Batch) -> Tensor:
         """Return the loss of a batch and one view of it."""
         x = self.engine.to_device(batch.x)
-        logits, view_logits = self.engine.forward([torch.cat([x, self.view(x)])]).chunk(2)
+        pair, unit = torch.cat([x, self.view(x)]), self.has_unit_logits
+        logits, view_logits = self.engine.forward([pair], unit=unit).chunk(2)
         pair_logits = self.qnet(logits, view_logits)
         labels = self.engine.to_device(batch.y)
         return dual_view_loss(logits, view_logits, pair_logits, labels, self.config.consistency)
@@ -144,16 +146,19 @@ class DVC(Replay):
 
 
 @torch.no_grad()
-def most_interfered(network: Network, x: Tensor, y: Tensor, lr: float, n: int) -> Tensor:
+def most_interfered(
+    network: Network, x: Tensor, y: Tensor, lr: float, n: int, unit: bool = False
+) -> Tensor:
     """Return the indices of the n images of x that an SGD step harms most, worst first.
 
     Interference is what a step adds to the L1 norm of a sample's gradient for the classifier's
     weights, see `gradient_norm`. The step uses the current gradients; weights, gradients and the
-    running statistics of BatchNorm, which normalize here, do not change.
+    running statistics of BatchNorm, which normalize here, do not change. unit: whether features and
+    logits are scaled to unit length, as in the released code.
     """
     training = network.training
     network.eval()
-    outputs = _FeaturesAndLogits(network)
+    outputs = _FeaturesAndLogits(network, unit)
     h, z = outputs(x)
     before = gradient_norm(h, z, y)
     h, z = functional_call(outputs, _after_step(outputs, lr), (x,))
@@ -179,13 +184,14 @@ def gradient_norm(h: Tensor, z: Tensor, y: Tensor) -> Tensor:
 class _FeaturesAndLogits(nn.Module):
     """Features and outputs of a network as one module for `functional_call`."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, unit: bool) -> None:
         super().__init__()
-        self.network = network
+        self.network, self.unit = network, unit
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return features and raw outputs."""
-        return self.network.features_and_outputs(x)
+        """Return features and outputs."""
+        h, z = self.network.features_and_outputs(x)
+        return (normalize(h), normalize(z)) if self.unit else (h, z)
 
 
 def _after_step(module: nn.Module, lr: float) -> dict[str, Tensor]:

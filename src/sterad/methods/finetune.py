@@ -1,7 +1,8 @@
 """Fine-tuning: learn from each batch and store nothing, the lower bound of every table.
 
 For each stream batch: one augmented view, cross-entropy of raw logits over all classes, one step.
-The released code scales logits to unit length, which bounds the posteriors; these are raw.
+The released code scales logits to unit length, which bounds the posteriors; these are raw, unless
+`unit_logits` is set.
 """
 
 from dataclasses import dataclass, field, replace
@@ -11,14 +12,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.methods.base.learner import METHODS, Cost
-from sterad.methods.base.parts import ReplayConfig
+from sterad.methods.base.parts import ReplayConfig, UnitLogitsConfig
 from sterad.methods.base.replay import Replay
 from sterad.streams import Batch
 from sterad.validation import OMIT_DEFAULT_FROM_ID, BelowOne, Positive
 
 
 @dataclass(frozen=True)
-class FinetuneConfig(ReplayConfig):
+class FinetuneConfig(UnitLogitsConfig, ReplayConfig):
     """The best learning rate for single tasks of digits: studies/finetune-digits.toml."""
 
     lr: Positive = 0.03

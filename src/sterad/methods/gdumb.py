@@ -11,7 +11,8 @@ For each stream batch: offer it to the greedy balanced memory. At each consolida
 A method that is only as good has gained little from the stream.
 
 Differences from the released code ("there"): its memory is a plain reservoir, this one is balanced;
-logits are raw (there scaled to unit length, which bounds the posteriors); every image has its own
+logits are raw unless `unit_logits` is set (there scaled to unit length, which bounds the
+posteriors); every image has its own
 random shift; a memory smaller than a batch is one batch. From the paper: no CutMix.
 """
 
@@ -20,11 +21,12 @@ from dataclasses import dataclass, field
 
 from sterad.methods.base.from_scratch import FromScratch, FromScratchConfig
 from sterad.methods.base.learner import METHODS
+from sterad.methods.base.parts import UnitLogitsConfig
 from sterad.validation import OMIT_DEFAULT_FROM_ID, BatchSize, Count, NonNegative, Positive
 
 
 @dataclass(frozen=True)
-class GDumbConfig(FromScratchConfig):
+class GDumbConfig(UnitLogitsConfig, FromScratchConfig):
     """The released settings, the same for all datasets."""
 
     lr: Positive = 0.05

@@ -27,6 +27,7 @@ from sterad.report.tables import (
     percent,
 )
 from sterad.results.grouping import Layout, flatten, format_value, lay_out
+from sterad.results.moments import with_other_classifiers
 from sterad.results.record import METRICS, RunRecord
 from sterad.results.statistics import RULE, SIGNIFICANCE
 
@@ -64,7 +65,7 @@ def compose(
     records: Sequence[RunRecord], left_out: Sequence[str] = (), paper: bool = False
 ) -> Content:
     """Collect tables and sections; `paper` adds the comparison with the paper."""
-    layout = lay_out(records)
+    layout = lay_out(with_other_classifiers(records))
     tables = (build_table(layout, metric) for metric in TABLE_METRICS)
     shown = tuple(table for table in tables if not table.is_empty)
     sections = build_sections(layout)

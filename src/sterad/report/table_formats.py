@@ -15,6 +15,7 @@ from sterad.report.tables import (
     percent,
 )
 from sterad.results.grouping import Label, flatten, lay_out
+from sterad.results.moments import with_other_classifiers
 from sterad.results.record import METRICS, RunRecord
 from sterad.results.statistics import SHORT_RULE, Summary
 
@@ -87,7 +88,7 @@ def escape_markdown(text: str) -> str:
 
 def terminal_table(records: Iterable[RunRecord]) -> "Table":
     """Return the table of the final average accuracy for a rich console."""
-    return to_terminal(build_table(lay_out(records)))
+    return to_terminal(build_table(lay_out(with_other_classifiers(records))))
 
 
 def to_terminal(table: MetricTable) -> "Table":

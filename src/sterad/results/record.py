@@ -96,6 +96,18 @@ class SpherePicture:
 
 
 @dataclass(frozen=True)
+class ClassifierResult:
+    """Results of another classifier on the features of the same run."""
+
+    name: str
+    """The head, a classifier fitted to the memory, or `train:` and one that is fitted to all
+    training images after the last batch."""
+    final_average_accuracy: float
+    moments: tuple[Moment, ...]
+    """Its evaluations, without counts of the memory."""
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """A finished run. Accuracies are fractions in [0, 1]; missing values are None, never NaN."""
 
@@ -132,6 +144,8 @@ class RunRecord:
     sphere: SpherePicture | None = None
     data_digest: str = ""
     """Hash of the images and labels; empty for a live feed."""
+    classifiers: tuple[ClassifierResult, ...] = ()
+    """Results of the classifiers in `also_evaluate`."""
     changes: tuple[str, ...] = ()
     """What the run depends on and has changed between an interruption and its continuation, which
     the user accepted: the result may differ from that of an uninterrupted run."""
@@ -145,7 +159,8 @@ class RunRecord:
     def metrics(self) -> dict[str, Any]:
         """Return the results that are bit-identical for equal config and execution."""
         fields = ("accuracy_matrix", "moments", "stream", "sphere", "evaluations", "confusion")
-        return {name: getattr(self, name) for name in (*METRICS, *fields, "losses")}
+        others = ("losses", "classifiers")
+        return {name: getattr(self, name) for name in (*METRICS, *fields, *others)}
 
     def to_json(self) -> str:
         """Return the text of `record.json`, one row of numbers per line; floats are exact."""
@@ -200,10 +215,18 @@ def _from_dict(raw: dict[str, Any]) -> RunRecord:
         frames = tuple(_build(SphereFrame, frame) for frame in sphere["frames"])
         sphere = SpherePicture(_to_tuples(sphere["classes"]), frames)
     stream = _build(StreamFacts, raw["stream"])
-    moments = tuple(_build(Moment, moment) for moment in raw["moments"])
-    nested = {"stream": stream, "moments": moments, "sphere": sphere}
+    moments = _build_moments(raw["moments"])
+    classifiers = tuple(
+        ClassifierResult(**one | {"moments": _build_moments(one["moments"])})
+        for one in raw.get("classifiers", ())
+    )
+    nested = {"stream": stream, "moments": moments, "sphere": sphere, "classifiers": classifiers}
     record: RunRecord = _build(RunRecord, raw | nested)
     return record
+
+
+def _build_moments(raw: list[dict[str, Any]]) -> tuple[Moment, ...]:
+    return tuple(_build(Moment, moment) for moment in raw)
 
 
 def _build(cls: Any, raw: dict[str, Any]) -> Any:
@@ -225,8 +248,9 @@ def _find_problem(record: RunRecord) -> str | None:
     labels = {c for task in record.stream.tasks for c in task}
     if record.sphere is not None:
         labels |= {*record.sphere.classes, *(c for f in record.sphere.frames for c in f.labels)}
-    rows = [*record.accuracy_matrix, *(moment.cells for moment in record.moments)]
-    if not record.moments:
+    others = [moment for one in record.classifiers for moment in one.moments]
+    rows = [*record.accuracy_matrix, *(moment.cells for moment in (*record.moments, *others))]
+    if not record.moments or not all(one.moments for one in record.classifiers):
         return "it has no moments"
     if any(len(row) != columns for row in rows):
         return f"a row of accuracies does not have {columns} columns, one per evaluation"

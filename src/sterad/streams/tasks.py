@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -24,8 +24,9 @@ class TaskSplit(Arrangement):
 
     tasks: Count | None = None
     """Number of tasks, a divisor of the number of classes (default: set by the dataset)."""
-    label_order: tuple[int, ...] | None = None
-    """All classes in the order in which they arrive (default: drawn from the seed)."""
+    label_order: tuple[int, ...] | Literal["natural"] | None = None
+    """All classes in the order in which they arrive, or natural: 0, 1, 2, ... (default: drawn from
+    the seed)."""
 
     def split(self, dataset: Dataset, seed: int) -> Tasks:
         """Return the classes of each task; raise if a task has no training or no test images."""
@@ -35,7 +36,10 @@ class TaskSplit(Arrangement):
 
     def arrival(self, dataset: Dataset, seed: int) -> tuple[int, ...]:
         """Return all classes in the order in which they arrive."""
-        order = label_order(dataset.classes, seed) if self.label_order is None else self.label_order
+        order = self.label_order
+        if order == "natural":
+            return tuple(range(dataset.classes))
+        order = label_order(dataset.classes, seed) if order is None else order
         if sorted(order) != list(range(dataset.classes)):
             raise SteradError(
                 f"label_order {tuple(order)} must hold each class from 0 to "

@@ -4,7 +4,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from sterad.errors import SteradError
-from sterad.memory import RandomRetrieval
+from sterad.memory import RandomRetrieval, SlotMemory
 from sterad.methods.base.parts import Parts, ReplayConfig
 from sterad.methods.base.teacher import TeacherConfig
 
@@ -18,6 +18,15 @@ def check_compatible(method: "type[Replay]", config: ReplayConfig, parts: Parts)
         value = getattr(config, option.name)
         if config.teacher == "none" and value != option.default:
             raise SteradError(f"{option.name}={value} without a teacher: set teacher=ema")
+    if config.head_width is not None and config.head != "mlp":
+        raise SteradError(
+            f"head_width={config.head_width} has no effect on head={config.head}: use head=mlp"
+        )
+    if config.review and not (isinstance(parts.memory, SlotMemory) and parts.memory.capacity):
+        raise SteradError(
+            "review=true trains on all images of the memory, and this one has none to read: use "
+            "memory_policy=reservoir, for example"
+        )
     if parts.classifier is not None and not parts.memory.capacity:
         raise SteradError(
             f"the classifier {config.classifier!r} is fitted to the memory, which keeps "

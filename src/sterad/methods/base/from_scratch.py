@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -21,6 +20,7 @@ from sterad.memory.checks import check_size
 from sterad.methods.base.learner import Cost, Learner, Problem, TrainingTime
 from sterad.methods.base.parts import Parts, ReplayConfig, load_memory
 from sterad.methods.base.replay import Replay
+from sterad.methods.base.review import shuffled_slots
 from sterad.saved_state import check_count
 from sterad.seeds import generator
 from sterad.streams import Batch
@@ -46,10 +46,10 @@ class FromScratch(Replay):
 
     def __init__(self, config: FromScratchConfig, problem: Problem, parts: Parts) -> None:
         """Refuse fields that only concern steps on the stream, and memories without slots."""
-        if config.teacher != "none" or config.memory_iterations != 1:
+        if config.teacher != "none" or config.memory_iterations != 1 or config.review:
             raise SteradError(
                 "a method that trains from scratch at each evaluation takes no steps on the "
-                "stream: leave teacher=none and memory_iterations=1"
+                "stream: leave teacher=none, memory_iterations=1 and review=false"
             )
         if not isinstance(parts.memory, SlotMemory):
             raise SteradError(
@@ -118,10 +118,8 @@ class FromScratch(Replay):
         self.step(self.loss(self.memory.read(slots), self.memory.read(slots[:0])))
 
     def shuffle(self) -> Iterator[Tensor]:
-        """Yield the slots of the memory in random batches for one epoch."""
-        size = min(self.config.memory_batch, len(self.memory))
-        order = torch.randperm(len(self.memory), generator=self.rng["order"])
-        yield from order[: len(order) // size * size].view(-1, size)
+        """Return the slots of the memory in random batches for one epoch."""
+        return shuffled_slots(len(self.memory), self.config.memory_batch, self.rng["order"])
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the mean cross-entropy of the raw logits of all views of both batches."""

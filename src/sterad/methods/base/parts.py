@@ -34,6 +34,7 @@ from sterad.validation import (
     BatchSize,
     BelowOne,
     Count,
+    Dimension,
     NonNegative,
     Range,
     Share,
@@ -133,6 +134,20 @@ class ReplayConfig(AugmentationConfig, TeacherConfig, OptimizerConfig):
     interfered ones; see `sterad list retrievals`."""
     mir_candidates: Count | None = field(default=None, metadata=_RARE)
     """mir: random candidates for the replayed images (default: five for each, as published)."""
+    head_width: Dimension | None = field(default=None, metadata=_RARE)
+    """Hidden units of an mlp head (default: 512)."""
+    review: bool = field(default=False, metadata=OMIT_DEFAULT_FROM_ID)
+    """Review trick: after each task, one pass over the memory in random batches of memory_batch
+    images, with gradients divided by 10."""
+
+
+@dataclass(frozen=True)
+class UnitLogitsConfig:
+    """The field of methods whose released code scales logits to unit length."""
+
+    unit_logits: bool = field(default=False, metadata=OMIT_DEFAULT_FROM_ID)
+    """Scale logits to unit length, as the released code of the paper does; its learning rates
+    were found that way."""
 
 
 def make_parts(config: ReplayConfig, problem: Problem, head_classifier: str | None) -> Parts:

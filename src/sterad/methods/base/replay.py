@@ -11,6 +11,7 @@ from torch import Tensor
 
 from sterad.classifiers import Classifier
 from sterad.encoders import Network, build_network
+from sterad.encoders.heads import HIDDEN_UNITS
 from sterad.errors import SteradError
 from sterad.memory.checks import check_size, retrieve_checked
 from sterad.methods.base.boundaries import BoundaryConfig, TaskCounter
@@ -26,21 +27,21 @@ from sterad.methods.base.learner import (
     check_inputs,
 )
 from sterad.methods.base.parts import Parts, ReplayConfig, load_memory, make_parts
+from sterad.methods.base.review import review
 from sterad.methods.base.teacher import Teacher, distillation, teacher_loss
+from sterad.methods.base.view_passes import ViewPasses
 from sterad.saved_state import check_like, tensors_of
 from sterad.seeds import generator
 from sterad.streams import Batch, Boundary
 
 
-class Replay(Learner):
+class Replay(ViewPasses, Learner):
     """A network, a memory and an optimizer; a method overrides one or two of the four steps."""
 
     Config = ReplayConfig
     config: ReplayConfig
-    trains_without_memory: ClassVar[bool] = True
+    trains_without_memory: bool = True
     """Whether to step on a stream batch while the memory is still empty."""
-    includes_raw: ClassVar[bool] = False
-    """Whether the raw images are used beside a single view too, not only beside several."""
     replays: ClassVar[bool] = True
     """Whether steps on the stream use samples of the memory."""
     draws_per_step: ClassVar[int] = 1
@@ -63,8 +64,11 @@ class Replay(Learner):
         ema = config.teacher == "ema"
         self.teacher = Teacher(self.network, config.teacher_momentum) if ema else None
         self.tasks: TaskCounter | None = None
-        if isinstance(config, BoundaryConfig):
-            self.tasks = TaskCounter(config, problem.announced)
+        if isinstance(config, BoundaryConfig) or config.review:
+            source = config if isinstance(config, BoundaryConfig) else BoundaryConfig()
+            self.tasks = TaskCounter(source, problem.announced)
+        if config.review:
+            self.rng["review"] = generator(problem.seed, "review")
 
     @classmethod
     def default_parts(cls, config: Any, problem: Problem) -> Parts:
@@ -101,7 +105,9 @@ class Replay(Learner):
     def make_network(self, outputs: int) -> Network:
         """Return a new network with weights drawn from the seed and so many outputs of the head."""
         width = None if self.config.head == "none" else outputs
-        return build_network(self.parts.encoder, self.config.head, width, self.rng["network"])
+        hidden = self.config.head_width or HIDDEN_UNITS
+        head, rng = self.config.head, self.rng["network"]
+        return build_network(self.parts.encoder, head, width, rng, hidden)
 
     def observe(self, batch: Batch) -> Tensor | None:
         """Retrieve, then loss, then step, then remember."""
@@ -144,6 +150,10 @@ class Replay(Learner):
         """Return the loss of the retrieved and the stream batch."""
 
     def step(self, loss: Tensor) -> None:
+        """Take a step on the loss of the retrieved and the stream batch."""
+        self.take_step(loss)
+
+    def take_step(self, loss: Tensor) -> None:
         """Backpropagate `loss` and take an optimizer step."""
         self.engine.drop_gradients()
         self.engine.backward(loss)
@@ -157,7 +167,7 @@ class Replay(Learner):
         """Check a batch, detect a new task, and widen the head for labels beyond it."""
         check_batch(batch, self.problem)
         if self.tasks is not None and self.tasks.detect(batch.y):
-            self.end_task()
+            self._finish_task()
         if self._add_classes(batch.y) and self.head_classifier is not None:
             outputs = int(self.seen[-1]) + 1
             if outputs > self.network.outputs:
@@ -166,7 +176,12 @@ class Replay(Learner):
     def boundary(self, event: Boundary) -> None:
         """Handle the announced end of a task."""
         if self.tasks is not None and self.tasks.announce():
-            self.end_task()
+            self._finish_task()
+
+    def _finish_task(self) -> None:
+        if self.config.review:
+            review(self)
+        self.end_task()
 
     def end_task(self) -> None:
         """Handle the end of a task; `seen` holds the classes up to it."""
@@ -177,47 +192,13 @@ class Replay(Learner):
         if self.teacher is not None:
             self.teacher.widen(self.network)
 
-    def view(self, x: Tensor) -> Tensor:
-        """Return one random view of images on the device."""
-        return self.engine.to_device(self.augmentation(x, self.rng["views"]))
-
-    def views_of(self, x: Tensor) -> list[Tensor]:
-        """Return `config.views` random views and, last, the raw images; a single view goes alone.
-
-        Inputs that the augmentation does not change, such as feature vectors, are returned once.
-        """
-        if not self.augmentation.changes(x):
-            return [x]
-        views = [self.view(x) for _ in range(self.config.views)]
-        return views if len(views) == 1 and not self.includes_raw else [*views, x]
-
-    def forward_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return raw outputs of all views of a batch, from one pass, and their labels."""
-        x, labels = self.stack_views(batch)
-        return self.engine.forward([x]), labels
-
-    def stack_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return all views of a batch one after the other, and their labels."""
-        views = self.views_of(self.engine.to_device(batch.x))
-        if len(views) == 1:  # avoid copies
-            return views[0], self.engine.to_device(batch.y)
-        return torch.cat(views), self.engine.to_device(batch.y.repeat(len(views)))
-
-    def representations(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return unit-length outputs of all views, one pass per view, and their labels.
-
-        The labels stay on the CPU, where a loss can list their classes without a synchronization.
-        """
-        views = self.views_of(self.engine.to_device(batch.x))
-        return self.engine.forward(views, unit=True), batch.y.repeat(len(views))
-
     def distillation_loss(self, target: Tensor, output: Tensor) -> Tensor:
         """Return the distillation loss of raw outputs to the teacher's: (n, outputs) both."""
         return distillation(target, output, self.config.teacher_temperature)
 
     def class_scores(self, outputs: Tensor) -> Tensor:
         """Return scores of the seen classes from raw outputs of the head: (n, outputs)."""
-        return outputs[:, self.seen]
+        return (F.normalize(outputs) if self.has_unit_logits else outputs)[:, self.seen]
 
     def immediate_scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores of the seen classes from the head, or from a newly fitted classifier."""
@@ -234,8 +215,16 @@ class Replay(Learner):
     def consolidate(self) -> None:
         """Fit the classifier, if it needs a fit, to unit-length features of the memory."""
         if (classifier := self.parts.classifier) is not None:
-            features = self.encoded_memory.encode(self.engine, self.predictor)
-            self.fitted = classifier.fit((F.normalize(h), y) for h, y in features)
+            self.fitted = classifier.fit(self.memory_features())
+
+    def memory_features(self) -> list[tuple[Tensor, Tensor]]:
+        """Return unit-length features of the memory and their labels, in batches."""
+        pairs = self.encoded_memory.encode(self.engine, self.predictor)
+        return [(F.normalize(h), y) for h, y in pairs]
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return unit-length features of x on the network's device: (n, features)."""
+        return self.evaluate(x, lambda network, x: network.features(x, unit=True))
 
     def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores of the fitted classifier, or of the head."""

@@ -1,0 +1,61 @@
+"""Random views of a batch, and the training passes of a network over them."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from sterad.engine import Engine
+from sterad.methods.base.parts import ReplayConfig, UnitLogitsConfig
+from sterad.streams import Batch
+from sterad.views.augmentations import Augmentation
+
+
+class ViewPasses:
+    """The passes of a replay method: one over all views, or one for each."""
+
+    config: ReplayConfig
+    engine: Engine
+    augmentation: Augmentation
+    rng: dict[str, torch.Generator]
+    includes_raw: ClassVar[bool] = False
+    """Whether the raw images are used beside a single view too, not only beside several."""
+
+    @property
+    def has_unit_logits(self) -> bool:
+        """Whether logits are scaled to unit length."""
+        return isinstance(self.config, UnitLogitsConfig) and self.config.unit_logits
+
+    def view(self, x: Tensor) -> Tensor:
+        """Return one random view of images on the device."""
+        return self.engine.to_device(self.augmentation(x, self.rng["views"]))
+
+    def views_of(self, x: Tensor) -> list[Tensor]:
+        """Return `config.views` random views and, last, the raw images; a single view goes alone.
+
+        Inputs that the augmentation does not change, such as feature vectors, are returned once.
+        """
+        if not self.augmentation.changes(x):
+            return [x]
+        views = [self.view(x) for _ in range(self.config.views)]
+        return views if len(views) == 1 and not self.includes_raw else [*views, x]
+
+    def forward_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return raw outputs of all views of a batch, from one pass, and their labels."""
+        x, labels = self.stack_views(batch)
+        return self.engine.forward([x], unit=self.has_unit_logits), labels
+
+    def stack_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return all views of a batch one after the other, and their labels."""
+        views = self.views_of(self.engine.to_device(batch.x))
+        if len(views) == 1:  # avoid copies
+            return views[0], self.engine.to_device(batch.y)
+        return torch.cat(views), self.engine.to_device(batch.y.repeat(len(views)))
+
+    def representations(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return unit-length outputs of all views, one pass per view, and their labels.
+
+        The labels stay on the CPU, where a loss can list their classes without a synchronization.
+        """
+        views = self.views_of(self.engine.to_device(batch.x))
+        return self.engine.forward(views, unit=True), batch.y.repeat(len(views))
