@@ -1,6 +1,6 @@
 """Tables of mean ± standard deviation over seeds, with marks for significant differences."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TypeVar
@@ -20,6 +20,7 @@ from sterad.results.statistics import (
 
 MAIN_METRIC = "final_average_accuracy"
 DASH = "–"
+NO_MARKS = "No marks"
 UPPER_BOUND = "joint"
 """The method that trains on all data offline: it is in the tables but not compared."""
 TABLE_METRICS = {
@@ -114,9 +115,32 @@ class MetricTable:
             if ranking.unmarked:
                 columns.setdefault(ranking.unmarked, []).append(column.text)
         return tuple(
-            f"No marks{_join_columns(names, len(self.columns))}: {reason}."
+            f"{NO_MARKS}{_join_columns(names, len(self.columns))}: {reason}."
             for reason, names in columns.items()
         )
+
+
+def collect_footnotes(tables: Sequence[MetricTable]) -> tuple[str, ...]:
+    """Return the footnotes of tables, each once.
+
+    A reason for missing marks names its tables, unless all have the same.
+    """
+    titles: dict[str, list[str]] = {}
+    for table in tables:
+        for note in table.footnotes:
+            titles.setdefault(note, []).append(metric_title(table.metric))
+    return tuple(
+        note
+        if len(names) == len(tables) or not note.startswith(NO_MARKS)
+        else f"{', '.join(names)}: {note[0].lower()}{note[1:]}"
+        for note, names in titles.items()
+    )
+
+
+def common_seeds(tables: Iterable[MetricTable]) -> int | None:
+    """Return the number of seeds of every cell, or None if cells differ in it."""
+    counts = {c.n for table in tables for _, cells in table.rows for c in cells if c is not None}
+    return counts.pop() if len(counts) == 1 else None
 
 
 def _join_columns(names: list[str], total: int) -> str:

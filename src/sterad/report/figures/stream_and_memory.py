@@ -65,7 +65,7 @@ def has_disjoint_tasks(stream: StreamFacts) -> bool:
 
 
 def task_shares(stream: StreamFacts) -> tuple[Floats, Floats]:
-    """Return the edges of intervals (t + 1,) in images and the shares of tasks in percent (t, tasks).
+    """Return edges of intervals (t + 1,) in images and shares of tasks in percent (t, tasks).
 
     If the tasks follow each other and their ends are announced, the intervals are the tasks, with
     exact edges. Otherwise they are the parts of the record; short parts of a blurry stream are
