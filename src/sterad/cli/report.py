@@ -29,15 +29,13 @@ class ReportOptions:
 
 
 def _print_tables(tables: Sequence[MetricTable]) -> None:
-    from rich.console import Console
+    from sterad.cli.terminal import make_console, widen_for_file
 
-    console = Console(highlight=False, markup=False)
+    console = make_console()
     for table in tables:
         rich_table = to_terminal(table, has_notes=False)
-        # A file has no width: print the whole table there.
-        needed = max(80, console.measure(rich_table).maximum)
-        width = console.width if console.is_terminal else needed
-        Console(width=width).print(rich_table)
+        widen_for_file(console, rich_table)
+        console.print(rich_table)
     for note in terminal_notes(tables):
         console.print(note)
 

@@ -9,6 +9,7 @@ from sterad.report.section import Section, seed_of
 from sterad.report.style import replace_invalid
 from sterad.report.svg import to_inline_svg
 from sterad.report.tables import format_rank, metric_title, percent
+from sterad.report.text import format_duration
 
 
 def render_page(template: str, **variables: Any) -> str:
@@ -66,16 +67,3 @@ def draw_figures(section: Section) -> list[dict[str, Any]]:
         svg = to_inline_svg(figure.draw(), f"{section.key}-{number}", label)
         drawn.append({"svg": svg, "figure": figure, "is_first_seed": figure.is_first_seed})
     return drawn
-
-
-def format_duration(seconds: float) -> str:
-    """Return a duration as text.
-
-    >>> format_duration(41.25), format_duration(185), format_duration(7260)
-    ('41.2 s', '3 min 5 s', '2 h 1 min')
-    """
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

@@ -11,7 +11,7 @@ from sterad.report.figures.heat_maps import confusion_section, matrix_section
 from sterad.report.figures.sphere import sphere_section
 from sterad.report.figures.stream_and_memory import memory_section, stream_section
 from sterad.report.figures.sweep import sweep_section
-from sterad.report.html import draw_figures, format_duration, render_page
+from sterad.report.html import draw_figures, render_page
 from sterad.report.section import Section, choose_runs, without_repeated_notes
 from sterad.report.tables import (
     TABLE_METRICS,
@@ -22,6 +22,7 @@ from sterad.report.tables import (
     metric_title,
     percent,
 )
+from sterad.report.text import format_duration
 from sterad.results.grouping import Layout, flatten, format_value, lay_out
 from sterad.results.record import METRICS, RunRecord
 from sterad.results.statistics import SIGNIFICANCE

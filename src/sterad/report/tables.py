@@ -23,12 +23,18 @@ DASH = "–"
 NO_MARKS = "No marks"
 UPPER_BOUND = "joint"
 """The method that trains on all data offline: it is in the tables but not compared."""
-TABLE_METRICS = {
+METRIC_MEANINGS = {
     MAIN_METRIC: "after the last image: mean over tasks, or over all test images if "
     "ends of tasks are not announced",
     "average_forgetting": "best earlier accuracy minus the final one; lower is better",
+    "average_forgetting_released": "the same by the paper's released code, never negative",
+    "backward_transfer": "final accuracy minus that of the first evaluation; higher is better",
     "anytime_accuracy": "mean of the accuracy on all seen classes along the stream",
+    "test_then_train_accuracy": "on each stream image just before it is learned",
 }
+"""Metrics of a record, with their meaning."""
+_IN_TABLES = (MAIN_METRIC, "average_forgetting", "anytime_accuracy")
+TABLE_METRICS = {metric: METRIC_MEANINGS[metric] for metric in _IN_TABLES}
 """Metrics of the tables of a report, with their meaning."""
 Rows = tuple[tuple[Label, tuple[Summary | None, ...]], ...]
 Text = TypeVar("Text")
