@@ -293,11 +293,11 @@ def test_a_large_heat_map_is_an_image_in_the_page(
     tab: Tab, tmp_path: Path, build_record: Build
 ) -> None:
     record, classes = build_record(), 40
-    many = {
-        "class_names": tuple(f"class {number}" for number in range(classes)),
-        "proportions": tuple((*row, *[0] * 30) for row in record.stream.proportions),
-    }
-    stream = dataclasses.replace(record.stream, **many)
+    stream = dataclasses.replace(
+        record.stream,
+        class_names=tuple(f"class {number}" for number in range(classes)),
+        proportions=tuple((*row, *[0] * 30) for row in record.stream.proportions),
+    )
     diagonal = tuple(map(tuple, (7 * np.eye(classes, dtype=int)).tolist()))
     record = dataclasses.replace(record, stream=stream, confusion=diagonal)
     path = tmp_path / "report.html"

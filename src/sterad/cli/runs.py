@@ -102,10 +102,9 @@ def _seed_key(run: StoredRun) -> tuple[float, str]:
 
 _SORT_KEYS: dict[str, Callable[[StoredRun], Any]] = {
     "id": lambda run: run.id,
-    **{
-        kind: lambda run, kind=kind: (run.value(f"{kind}.name"), run.id)
-        for kind in ("method", "dataset", "stream")
-    },
+    "method": lambda run: (run.value("method.name"), run.id),
+    "dataset": lambda run: (run.value("dataset.name"), run.id),
+    "stream": lambda run: (run.value("stream.name"), run.id),
     "seed": _seed_key,
     "accuracy": lambda run: (-1.0 if run.accuracy is None else -run.accuracy, run.id),
     "state": lambda run: (run.state, run.id),

@@ -17,11 +17,12 @@ from sterad.results.grouping import flatten, format_value
 from sterad.results.record import METRICS, RunRecord
 from sterad.results.stored_run import StoredRun
 
+Pair = tuple[RunRecord | None, RunRecord | None]
 LETTERS = ("A", "B")
 """Names of the two runs in tables."""
 _COSTS: dict[str, tuple[str, Callable[[float], str]]] = {
     "time": ("seconds", format_duration),
-    "images through the network per batch": ("images_per_batch", "{:,.0f}".format),
+    "images per batch": ("images_per_batch", "{:,.0f}".format),
     "images per second": ("images_per_second", "{:,.0f}".format),
     "peak memory (MiB)": ("peak_memory_bytes", lambda size: f"{size / 2**20:,.0f}"),
 }
@@ -65,9 +66,9 @@ def compare_runs(first: StoredRun, second: StoredRun) -> Comparison:
         find_differences(first.settings, second.settings),
         find_differences(*map(_conditions, records)),
         tuple(
-            _percent_row(metric_title(metric), *values, METRIC_MEANINGS[metric])
+            _percent_row(metric_title(metric), *_values(records, metric), METRIC_MEANINGS[metric])
             for metric in METRICS
-            if (values := _values(records, metric)) != (None, None)
+            if _values(records, metric) != (None, None)
         ),
         _compare_tasks(*records),
         _compare_cost(records),
@@ -83,12 +84,15 @@ def find_differences(
     (('seed', '0', '1'), ('views', '–', '2'))
     """
     paths = dict.fromkeys([*first, *second])
-    texts = (
-        (path, *(format_value(run[path]) if path in run else DASH for run in (first, second)))
+    return tuple(
+        (path, _text_of(first, path), _text_of(second, path))
         for path in paths
         if path not in first or path not in second or first[path] != second[path]
     )
-    return tuple(texts)
+
+
+def _text_of(values: Mapping[str, Any], path: str) -> str:
+    return format_value(values[path]) if path in values else DASH
 
 
 def _conditions(record: RunRecord | None) -> dict[str, Any]:
@@ -100,8 +104,9 @@ def _conditions(record: RunRecord | None) -> dict[str, Any]:
     return flatten(record.execution) | flatten(origin) | digests
 
 
-def _values(records: tuple[RunRecord | None, ...], field: str) -> tuple[Any, ...]:
-    return tuple(None if record is None else getattr(record, field) for record in records)
+def _values(records: Pair, field: str) -> tuple[Any, Any]:
+    first, second = (None if record is None else getattr(record, field) for record in records)
+    return first, second
 
 
 def _percent_row(
@@ -125,7 +130,7 @@ def _compare_tasks(first: RunRecord | None, second: RunRecord | None) -> tuple[V
     )
 
 
-def _compare_cost(records: tuple[RunRecord | None, ...]) -> tuple[ValueRow, ...]:
+def _compare_cost(records: Pair) -> tuple[ValueRow, ...]:
     rows = []
     for name, (field, to_text) in _COSTS.items():
         first, second = _values(records, field)
@@ -172,21 +177,18 @@ def _sections(comparison: Comparison) -> tuple[Section, ...]:
     records = [run.record for run in comparison.runs if run.record is not None]
     names = describe_runs(comparison)
     methods: Methods = [(name, [record]) for name, record in zip(names, records, strict=True)]
-    forgetting = [ReportFigure(partial(draw_forgetting, methods), "Both runs", "")]
+    caption = "Best earlier accuracy of a task minus its final accuracy; lower is better."
+    forgetting = ReportFigure(partial(draw_forgetting, methods), "Forgetting", caption)
     has_forgetting = any(forgetting_ranges(found) for _, found in methods)
+    caption = "On the test images of all classes seen so far."
+    accuracy = ReportFigure(partial(draw_accuracy, methods), "Accuracy over time", caption)
     return (
         Section(
             "time",
-            "Accuracy over time",
-            "Accuracy on the test images of all classes seen so far, along the stream. Dotted "
-            "vertical lines are announced ends of tasks, if both runs have the same.",
-            (ReportFigure(partial(draw_accuracy, methods), "Both runs", ""),),
-        ),
-        Section(
-            "forgetting",
-            "Forgetting",
-            "Best earlier accuracy of a task minus its final accuracy; lower is better.",
-            tuple(forgetting) if has_forgetting else (),
+            "Curves",
+            "Both runs along the stream and by task. Dotted vertical lines are announced ends of "
+            "tasks, if both runs have the same.",
+            (accuracy, forgetting) if has_forgetting else (accuracy,),
         ),
         Section(
             "matrix",

@@ -103,7 +103,7 @@ def _unfinished(folder: RunDirectory, config: Mapping[str, Any]) -> StoredRun:
             lines = folder.events.read_bytes().splitlines()
         events = [event for line in lines if (event := parse_event(line))]
     last = events[-1] if events else {}
-    steps, seconds = last.get("steps"), last.get("seconds")
+    steps, seconds = last.get("steps"), last.get("seconds", 0.0)
     return StoredRun(
         folder.path,
         "unfinished" if folder.find_writer() is None else "running",
