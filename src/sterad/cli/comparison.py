@@ -9,7 +9,6 @@ from sterad.cli.show import CURVE_WIDTH
 from sterad.cli.terminal import make_table, print_rows, print_table
 from sterad.report.comparison import LETTERS, Comparison, ValueRow
 from sterad.report.sparkline import curve_line
-from sterad.report.tables import percent
 
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
@@ -22,11 +21,8 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     if not comparison.settings and not comparison.execution:
         console.print("\nSettings, execution, code and data are equal.")
     total = max((r.record.stream.samples for _, r in pairs if r.record is not None), default=0)
-    lines = [
-        (letter, curve_line(run.curve, CURVE_WIDTH, total), percent(run.accuracy))
-        for letter, run in pairs
-    ]
-    print_rows(console, "Accuracy on seen classes along the stream (%)", lines)
+    lines = [(letter, curve_line(run.curve, CURVE_WIDTH, total)) for letter, run in pairs]
+    print_rows(console, "Accuracy on seen classes along the stream", lines)
     _print_values(console, "Metrics (%)", comparison.metrics, "B - A")
     _print_values(console, "Tasks at the end (%)", comparison.tasks, "B - A")
     _print_values(console, "Cost", comparison.cost, "B / A")

@@ -105,8 +105,8 @@ def _curve(run: StoredRun) -> Rows:
         values = [accuracy for _, accuracy in run.curve]
         total = 0 if run.record is None else run.record.stream.samples
         line = curve_line(run.curve, CURVE_WIDTH, total)
-        places = f"{percent(min(values))} to {percent(max(values))}, last {percent(values[-1])}"
-        yield line, places
+        text = f"{percent(min(values))} to {percent(max(values))}"
+        yield line, text if run.record is not None else f"{text}, last {percent(values[-1])}"
     elif run.record is None:
         yield "no evaluation yet", ""
 
