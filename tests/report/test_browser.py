@@ -15,8 +15,10 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from sterad.report.comparison import compare_runs, render_comparison
 from sterad.report.page import compose, render
 from sterad.results.record import RunRecord
+from sterad.results.stored_run import StoredRun
 
 Build = Callable[..., RunRecord]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -305,6 +307,25 @@ def test_a_large_heat_map_is_an_image_in_the_page(
     tab.open(path)
     assert tab.evaluate("document.querySelectorAll('#confusion svg image').length") == 2
     assert tab.logged == []  # the security policy does not block it
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_page_of_a_comparison(
+    tab: Tab, tmp_path: Path, build_record: Build, width: int
+) -> None:
+    first, second = (
+        StoredRun(Path(record.id), "finished", record.config, record)
+        for record in (build_record(), build_record("finetune"))
+    )
+    path = tmp_path / "compare.html"
+    path.write_text(render_comparison(compare_runs(first, second)), encoding="utf-8")
+    tab.resize(width)
+    tab.open(path)
+    assert tab.evaluate(DRAWN) == 4
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    clipped = "[...document.querySelectorAll('main .scroll')].filter((box) =>"
+    assert tab.evaluate(f"{clipped} box.scrollWidth > box.clientWidth + 1).length") == 0
+    assert tab.logged == []
 
 
 @pytest.mark.parametrize("width", [1200, 390])
