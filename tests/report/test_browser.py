@@ -1,4 +1,5 @@
 import base64
+import dataclasses
 import io
 import itertools
 import json
@@ -14,8 +15,10 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from sterad.report.comparison import compare_runs, render_comparison
 from sterad.report.page import compose, render
 from sterad.results.record import RunRecord
+from sterad.results.stored_run import StoredRun
 
 Build = Callable[..., RunRecord]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -257,6 +260,72 @@ def test_the_theme_follows_the_system_and_the_button(opened: Tab, page: Path) ->
     assert opened.evaluate(colors) == light  # local storage keeps the choice
     opened.click('document.getElementById("theme")')
     assert opened.evaluate(colors) == dark
+
+
+@pytest.mark.parametrize("width", [2200, 1400, 1000, 390])
+def test_the_navigation_is_never_cut_off(opened: Tab, page: Path, width: int) -> None:
+    opened.resize(width)
+    opened.open(page)
+    menu, links = "document.getElementById('menu')", "[...document.querySelectorAll('nav a')]"
+    assert opened.evaluate(f"{menu}.open") == (width > 768)
+    if width < 768:
+        opened.click(f"{menu}.querySelector('summary')")
+    boxes = opened.evaluate(
+        f"{links}.map((link) => {{ const b = link.getBoundingClientRect();"
+        " return [b.left, b.right, b.width]; })"
+    )
+    assert len(boxes) == 12
+    assert all(left >= 0 and right <= width and size > 0 for left, right, size in boxes)
+    clipped = f"{links}.filter((link) => link.scrollWidth > link.clientWidth + 1).length"
+    assert opened.evaluate(clipped) == 0
+    opened.click(f"{links}.at(-1)")
+    assert opened.evaluate("location.hash") == "#runs"
+    assert opened.evaluate(f"{menu}.open") == (width > 768)
+
+
+def test_a_wide_screen_is_used(opened: Tab) -> None:
+    opened.resize(2200)
+    tops = "[...document.querySelectorAll('#results .tables > div')].map((t) => t.offsetTop)"
+    assert len(set(opened.evaluate(tops))) == 1  # tables side by side
+    content = opened.evaluate("document.querySelector('main').getBoundingClientRect().width")
+    assert content > 1800
+
+
+def test_a_large_heat_map_is_an_image_in_the_page(
+    tab: Tab, tmp_path: Path, build_record: Build
+) -> None:
+    record, classes = build_record(), 40
+    stream = dataclasses.replace(
+        record.stream,
+        class_names=tuple(f"class {number}" for number in range(classes)),
+        proportions=tuple((*row, *[0] * 30) for row in record.stream.proportions),
+    )
+    diagonal = tuple(map(tuple, (7 * np.eye(classes, dtype=int)).tolist()))
+    record = dataclasses.replace(record, stream=stream, confusion=diagonal)
+    path = tmp_path / "report.html"
+    path.write_text(render(compose([record])), encoding="utf-8")
+    tab.open(path)
+    assert tab.evaluate("document.querySelectorAll('#confusion svg image').length") == 2
+    assert tab.logged == []  # the security policy does not block it
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_page_of_a_comparison(
+    tab: Tab, tmp_path: Path, build_record: Build, width: int
+) -> None:
+    first, second = (
+        StoredRun(Path(record.id), "finished", record.config, record)
+        for record in (build_record(), build_record("finetune"))
+    )
+    path = tmp_path / "compare.html"
+    path.write_text(render_comparison(compare_runs(first, second)), encoding="utf-8")
+    tab.resize(width)
+    tab.open(path)
+    assert tab.evaluate(DRAWN) == 4
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    clipped = "[...document.querySelectorAll('main .scroll')].filter((box) =>"
+    assert tab.evaluate(f"{clipped} box.scrollWidth > box.clientWidth + 1).length") == 0
+    assert tab.logged == []
 
 
 @pytest.mark.parametrize("width", [1200, 390])

@@ -57,7 +57,7 @@ def test_the_page_has_all_figures(demo_records: list[RunRecord]) -> None:
     # runs: matrix 8, confusion 8, memory 4, sphere 4
     assert outline.tags["svg"] == outline.tags["figure"] == outline.tags["figcaption"] == 38
     anchors = {"results", "time", "stream", "matrix", "forgetting", "memory", "sphere", "runs"}
-    anchors |= {"cost", "seconds", "sweep", "loss", "confusion"}
+    anchors |= {"cost", "seconds", "loss", "confusion"}
     assert anchors <= set(outline.values("id"))
     assert {f"#{anchor}" for anchor in anchors} <= set(outline.values("href"))
 
@@ -85,10 +85,50 @@ def test_tables_contain_mean_deviation_and_seeds(make_record: Build) -> None:
         for seed, accuracy in enumerate((0.90, 0.92, 0.97))
     ]
     text = " ".join(" ".join(Outline(page_of(records)).text).split())
-    assert "93.00 ± 3.61 n=3" in text
+    assert "over 3 seeds, in percent" in text
+    assert "93.00 ± 3.61" in text
+    assert "n=3" not in text  # said once above
     assert "Final average accuracy (%) : after the last image: mean over tasks" in text
     assert "Average forgetting (%)" in text
     assert "Anytime accuracy (%)" in text
+
+
+def test_cells_show_their_seeds_if_they_differ(make_record: Build) -> None:
+    records = [make_record(seed=0), make_record(seed=1), make_record("er")]
+    text = " ".join(" ".join(Outline(page_of(records)).text).split())
+    assert text.count("n=2") == text.count("n=1") == 3
+    assert "over n seeds" in text
+
+
+def test_sections_without_figures_are_absent(make_record: Build) -> None:
+    outline = Outline(page_of([make_record("finetune")]))
+    assert {"sweep", "cost", "memory", "sphere"}.isdisjoint(outline.values("id"))
+    assert "#sweep" not in outline.values("href")
+    text = "".join(outline.text)
+    assert "Sensitivity: No numeric setting has 3 or more values." in text
+    assert "Cost and accuracy: No setting has two methods to compare." in text
+
+
+def test_no_note_is_repeated(make_record: Build) -> None:
+    records = [
+        make_record(method, stream, seed)
+        for method in ("agd-fd", "er", "finetune")
+        for stream in ("clear", "blurry")
+        for seed in range(5)
+    ]
+    notes = re.findall(r'<p class="note[^"]*">(.*?)</p>', page_of(records))
+    assert len(notes) > 4
+    assert len(notes) == len(set(notes))
+    per_run = "Of 30 runs, the first seed of each of the 6 groups is drawn."
+    assert notes.count(per_run) == 1
+
+
+def test_a_number_of_a_run_is_the_same_everywhere(make_record: Build) -> None:
+    record = dataclasses.replace(make_record(), final_average_accuracy=0.8765)
+    assert record.moments[-1].accuracy != 0.8765
+    text = "".join(Outline(page_of([record])).text)
+    assert "Final average accuracy: agd-fd 87.65 %." in text
+    assert f"{100 * record.moments[-1].accuracy:.2f}" not in text
 
 
 def test_a_metric_without_values_has_no_table(make_record: Build) -> None:
@@ -126,7 +166,10 @@ def test_only_the_scripts_of_the_page_are_allowed(make_record: Build) -> None:
     digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
     assert len(digests) == 2
     hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
-    assert html.unescape(policy).startswith(f"default-src 'none'; script-src {hashes};")
+    assert html.unescape(policy) == (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
     # The policy applies to what follows it.
     assert page.index("Content-Security-Policy") < page.index("<script>")
 
@@ -185,7 +228,7 @@ def test_marks_are_explained_once(make_record: Build) -> None:
     text = "".join(outline.text)
     assert text.count("Bold: the best mean") == 1
     assert "95 % interval of the mean: 90.00 to 90.40" in " ".join(outline.values("title"))
-    assert "No marks: no method is significantly worse than the best mean." in text
+    assert "no marks: no method is significantly worse than the best mean." in text
 
 
 def test_one_seed_gives_no_marks(make_record: Build) -> None:

@@ -77,8 +77,8 @@ def test_captions_contain_the_results(make_record: Build) -> None:
     record = make_record()
     sections = by_key([record])
     assert sections["seconds"].figures[0].caption == ""
-    end = f"{100 * record.moments[-1].accuracy:.2f}"
-    assert sections["time"].figures[0].caption == f"At the end: agd-fd {end} %."
+    end = f"{100 * record.final_average_accuracy:.2f}"
+    assert sections["time"].figures[0].caption == f"Final average accuracy: agd-fd {end} %."
     assert sections["memory"].figures[0].caption == "At the end 200 images of 10 classes."
 
 

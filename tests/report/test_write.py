@@ -75,9 +75,9 @@ def test_a_record_of_a_newer_version_is_reported_and_kept(
     assert json.loads((runs / "newer" / "record.json").read_text()) == newer
 
 
-def test_tables_are_passed_to_show_table(runs: Path) -> None:
+def test_tables_are_passed_to_show_tables(runs: Path) -> None:
     tables: list[MetricTable] = []
-    write_report(runs, show_table=tables.append)
+    write_report(runs, show_tables=tables.extend)
     assert [table.metric for table in tables] == [
         "final_average_accuracy",
         "average_forgetting",

@@ -61,6 +61,13 @@ def test_the_page_compares_with_the_paper_only_on_request(make: Make) -> None:
     assert "sterad verify" not in without
 
 
+def test_the_section_of_the_paper_is_absent_if_nothing_can_be_compared(make: Make) -> None:
+    page = render(compose([make(AGD | {"dataset": "digits"}, 45.0)], paper=True))
+    assert 'id="paper"' not in page
+    assert 'href="#paper"' not in page
+    assert "The paper: none of its numbers and claims can be compared with these runs" in page
+
+
 def test_the_figures_of_the_paper_are_drawn_or_name_their_runs(make: Make) -> None:
     def figures(runs: list[RunRecord]) -> dict[str, bool]:
         found = paper_section(runs, compose(runs).sections).figures

@@ -13,7 +13,10 @@ from sterad.errors import SteradError, suggest_name
 from sterad.optional_imports import require_reproduction
 from sterad.threads import set_wait_policy
 
-COMMANDS = ("list", "train", "study", "search", "report", "data", "stream", "bench")
+COMMANDS = (
+    *("list", "train", "study", "search", "report"),
+    *("runs", "show", "data", "stream", "bench"),
+)
 COMMAND_GROUP = "sterad.commands"
 """Entry points of further commands: functions from arguments to an exit code."""
 USAGE = """\
@@ -24,6 +27,8 @@ sterad: online continual learning with laws on the unit sphere
   sterad study FILE.toml ...   run the missing runs of a grid and print their table
   sterad search METHOD ...     search for the best values of a method on held-out images
   sterad report RUNS           tables and one HTML page from finished runs
+  sterad runs [FOLDER]         list, filter, compare and delete runs
+  sterad show RUN              one run: settings, accuracy along the stream, cost, command
   sterad verify RUNS           compare them with the paper (package sterad-reproduction)
   sterad data list|check|get   datasets: what there is, whether it is whole, fetch it
   sterad stream NAME ...       describe, save or draw a stream

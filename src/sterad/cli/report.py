@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sterad.cli.options import parse_options, positional
-from sterad.report.table_formats import to_terminal
+from sterad.report.table_formats import terminal_notes, to_terminal
 from sterad.report.tables import MetricTable
 from sterad.report.write import write_report
 
@@ -28,14 +28,16 @@ class ReportOptions:
     """Print only the path of the page."""
 
 
-def _print_table(table: MetricTable) -> None:
-    from rich.console import Console
+def _print_tables(tables: Sequence[MetricTable]) -> None:
+    from sterad.cli.terminal import make_console, widen_for_file
 
-    console = Console()
-    rich_table = to_terminal(table)
-    # A file has no width: print the whole table there.
-    width = console.width if console.is_terminal else max(80, console.measure(rich_table).maximum)
-    Console(width=width).print(rich_table)
+    console = make_console()
+    for table in tables:
+        rich_table = to_terminal(table, has_notes=False)
+        widen_for_file(console, rich_table)
+        console.print(rich_table)
+    for note in terminal_notes(tables):
+        console.print(note)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -44,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
     page = write_report(
         options.runs,
         figures=options.figures,
-        show_table=None if options.quiet else _print_table,
+        show_tables=None if options.quiet else _print_tables,
         paper=options.paper,
     )
     print(page)

@@ -18,6 +18,7 @@ from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.checkpoint import CheckpointSchedule, save_checkpoint
 from sterad.experiments.config import RunConfig
+from sterad.experiments.defaults import changed_fields
 from sterad.experiments.live import LiveSession
 from sterad.experiments.resume import Start, find_start
 from sterad.experiments.session import Session
@@ -215,7 +216,7 @@ def _record(
         images_per_second=session.learner.images / session.training_seconds,
         peak_memory_bytes=session.peak_memory_bytes,
         execution=dataclasses.asdict(execution),
-        provenance=provenance(),
+        provenance=provenance() | {"changed": changed_fields(config)},
         images_per_step=session.learner.images / session.step,
         consolidation_images=session.learner.consolidation_images,
         confusion=session.confusion,

@@ -8,6 +8,24 @@
     try { localStorage.setItem("sterad-theme", root.dataset.theme); } catch (error) { /* browsers may deny local storage to a file */ }
   });
 
+  // On a narrow screen the list of sections is a menu, closed until it is needed.
+  const menu = document.getElementById("menu");
+  const narrow = matchMedia("(max-width: 47.99rem)");
+  const fold = () => { menu.open = !narrow.matches; };
+  narrow.addEventListener("change", fold);
+  fold();
+  const links = [...menu.querySelectorAll("a")];
+  links.forEach((link) => link.addEventListener("click", () => { if (narrow.matches) menu.open = false; }));
+  const mark = (key) => links.forEach((link) => {
+    if (link.hash === `#${key}`) link.setAttribute("aria-current", "true");
+    else link.removeAttribute("aria-current");
+  });
+  const observer = new IntersectionObserver(
+    (entries) => entries.forEach((entry) => { if (entry.isIntersecting) mark(entry.target.id); }),
+    { rootMargin: "-15% 0px -80% 0px" },
+  );
+  document.querySelectorAll("main > section[id]").forEach((section) => observer.observe(section));
+
   // Numbers sort numerically, texts alphabetically; missing values are always last.
   const cellValue = (row, column) => row.cells[column].dataset.value ?? row.cells[column].textContent.trim();
   const compare = (left, right) => {

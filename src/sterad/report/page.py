@@ -1,11 +1,7 @@
 """One self-contained HTML page from records: tables, figures, configuration and cost."""
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
-from typing import Any
 
 from sterad.optional_imports import require_reproduction
 from sterad.report.figures.along_stream import accuracy_section, loss_section
@@ -15,21 +11,22 @@ from sterad.report.figures.heat_maps import confusion_section, matrix_section
 from sterad.report.figures.sphere import sphere_section
 from sterad.report.figures.stream_and_memory import memory_section, stream_section
 from sterad.report.figures.sweep import sweep_section
-from sterad.report.section import Section, choose_runs, seed_of
-from sterad.report.style import replace_invalid
-from sterad.report.svg import to_inline_svg
+from sterad.report.html import draw_figures, render_page
+from sterad.report.section import Section, choose_runs, without_repeated_notes
 from sterad.report.tables import (
     TABLE_METRICS,
     MetricTable,
     build_table,
-    format_rank,
+    collect_footnotes,
+    common_seeds,
     metric_title,
     percent,
 )
+from sterad.report.text import format_duration
 from sterad.results.grouping import Layout, flatten, format_value, lay_out
 from sterad.results.moments import with_other_classifiers
 from sterad.results.record import METRICS, RunRecord
-from sterad.results.statistics import RULE, SIGNIFICANCE
+from sterad.results.statistics import SIGNIFICANCE
 
 MAX_DETAILED_RUNS = 100
 """Only this many runs show their configuration in the page."""
@@ -97,63 +94,24 @@ def build_sections(layout: Layout) -> tuple[Section, ...]:
 
 def render(content: Content) -> str:
     """Return the page as HTML."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    environment.filters |= {
-        "percent": percent,
-        "rank": format_rank,
-        "metric_title": metric_title,
-        "duration": format_duration,
-        "seed": seed_of,
-        "details": _run_details,
-    }
-    texts = {
-        name: files("sterad.report").joinpath(name).read_text("utf-8")
-        for name in ("page.html", "page.css", "page.js", "theme.js")
-    }
-    template = environment.from_string(texts["page.html"])
     runs = [
         (row.text, column.text, record)
         for row, column, records in content.layout.groups()
         for record in records
     ]
-    html = template.render(
-        vars(content),
-        style=texts["page.css"],
-        script=texts["page.js"],
-        theme=texts["theme.js"],
-        policy=_security_policy(texts["theme.js"], texts["page.js"]),
-        subject=_describe_runs(content.layout, len(runs)),
-        significance=SIGNIFICANCE,
-        rule=f"{RULE}.",
-        sections=[(section, _draw_figures(section)) for section in content.sections],
-        table_metrics=TABLE_METRICS,
-        runs=runs,
-        max_detailed_runs=MAX_DETAILED_RUNS,
-    )
-    return replace_invalid(html)
-
-
-def _security_policy(*scripts: str) -> str:
-    """Return a content security policy: nothing is loaded, and only these scripts are run."""
-    hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()) for text in scripts)
-    allowed = " ".join(f"'sha256-{digest.decode()}'" for digest in hashes)
-    return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; base-uri 'none'; "
-        "form-action 'none'"
-    )
-
-
-def _draw_figures(section: Section) -> list[dict[str, Any]]:
-    drawn = []
-    for number, figure in enumerate(section.figures, 1):
-        label = f"{section.title}: {figure.name}. {figure.caption}"
-        svg = to_inline_svg(figure.draw(), f"{section.key}-{number}", label)
-        drawn.append({"svg": svg, "figure": figure, "is_first_seed": figure.is_first_seed})
-    return drawn
+    drawn = [section for section in content.sections if section.figures]
+    variables = vars(content) | {
+        "subject": _describe_runs(content.layout, len(runs)),
+        "seeds": common_seeds(content.tables),
+        "significance": SIGNIFICANCE,
+        "table_notes": collect_footnotes(content.tables),
+        "sections": [(s, draw_figures(s)) for s in without_repeated_notes(drawn)],
+        "not_drawn": [section for section in content.sections if not section.figures],
+        "table_metrics": TABLE_METRICS,
+        "runs": [(*run, _run_details(run[-1])) for run in runs[:MAX_DETAILED_RUNS]],
+        "all_runs": runs,
+    }
+    return render_page("page.html", **variables)
 
 
 def _describe_runs(layout: Layout, runs: int) -> str:
@@ -185,16 +143,3 @@ def _run_details(record: RunRecord) -> list[tuple[str, list[tuple[str, str]]]]:
             for name, values in settings.items()
         ),
     ]
-
-
-def format_duration(seconds: float) -> str:
-    """Return a duration as text.
-
-    >>> format_duration(41.25), format_duration(185), format_duration(7260)
-    ('41.2 s', '3 min 5 s', '2 h 1 min')
-    """
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

@@ -1,6 +1,6 @@
 """Sections of the report: figures of one kind, their text, and limits on their number."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -59,6 +59,17 @@ class Section:
             "report a folder with fewer runs to see them."
         )
         return replace(self, figures=self.figures[:limit], notes=(*self.notes, note))
+
+
+def without_repeated_notes(sections: Iterable[Section]) -> list[Section]:
+    """Return the sections without the notes that an earlier section has."""
+    shown: set[str] = set()
+    result = []
+    for section in sections:
+        new = tuple(note for note in section.notes if note not in shown)
+        shown.update(new)
+        result.append(replace(section, notes=new))
+    return result
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,8 @@ def to_inline_svg(figure: "Figure", key: str, title: str) -> str:
         "viewBox": root.attrib["viewBox"],
         "role": "img",
         "aria-label": replace_invalid(title),
-        "style": f"width: {width * 4 / 3:.0f}px; stroke-linejoin: round; stroke-linecap: butt",
+        # The page scales a figure by its width in CSS pixels, of which a point has 4 / 3.
+        "style": f"--width: {width * 4 / 3:.0f}px; stroke-linejoin: round; stroke-linecap: butt",
     }
     return ET.tostring(root, encoding="unicode")
 

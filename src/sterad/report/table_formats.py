@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sterad.report.tables import (
+    NO_MARKS,
     MetricTable,
     build_table,
+    collect_footnotes,
     format_summary,
     percent,
 )
@@ -91,14 +93,12 @@ def terminal_table(records: Iterable[RunRecord]) -> "Table":
     return to_terminal(build_table(lay_out(with_other_classifiers(records))))
 
 
-def to_terminal(table: MetricTable) -> "Table":
-    """Return a table for a rich console."""
+def to_terminal(table: MetricTable, has_notes: bool = True) -> "Table":
+    """Return a table for a rich console; its notes can be left out, to print them once for all."""
     from rich.table import Table
     from rich.text import Text
 
-    has_marks = any(ranking.best for ranking in table.rankings)
-    notes = [SHORT_RULE] if has_marks else table.unmarked_notes
-    caption = "\n".join([f"{table.remark}.", *notes])
+    caption = "\n".join([f"{table.remark}.", *(terminal_notes([table]) if has_notes else [])])
     rich_table = Table(title=Text(table.title), caption=Text(caption))
     rich_table.add_column("method", no_wrap=True)
     for column in table.columns:
@@ -111,6 +111,15 @@ def to_terminal(table: MetricTable) -> "Table":
     for row in rows:
         rich_table.add_row(*row)
     return rich_table
+
+
+def terminal_notes(tables: Sequence[MetricTable]) -> list[str]:
+    """Return the meaning of marks, or why there are none, each once."""
+    has_marks = any(ranking.best for table in tables for ranking in table.rankings)
+    return [
+        *([SHORT_RULE] if has_marks else []),
+        *(note for note in collect_footnotes(tables) if NO_MARKS.lower() in note.lower()),
+    ]
 
 
 def latex_document(tables: Sequence[MetricTable], remarks: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """Tables of mean ± standard deviation over seeds, with marks for significant differences."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TypeVar
@@ -20,14 +20,21 @@ from sterad.results.statistics import (
 
 MAIN_METRIC = "final_average_accuracy"
 DASH = "–"
+NO_MARKS = "No marks"
 UPPER_BOUND = "joint"
 """The method that trains on all data offline: it is in the tables but not compared."""
-TABLE_METRICS = {
+METRIC_MEANINGS = {
     MAIN_METRIC: "after the last image: mean over tasks, or over all test images if "
     "ends of tasks are not announced",
     "average_forgetting": "best earlier accuracy minus the final one; lower is better",
+    "average_forgetting_released": "the same by the paper's released code, never negative",
+    "backward_transfer": "final accuracy minus that of the first evaluation; higher is better",
     "anytime_accuracy": "mean of the accuracy on all seen classes along the stream",
+    "test_then_train_accuracy": "on each stream image just before it is learned",
 }
+"""Metrics of a record, with their meaning."""
+_IN_TABLES = (MAIN_METRIC, "average_forgetting", "anytime_accuracy")
+TABLE_METRICS = {metric: METRIC_MEANINGS[metric] for metric in _IN_TABLES}
 """Metrics of the tables of a report, with their meaning."""
 Rows = tuple[tuple[Label, tuple[Summary | None, ...]], ...]
 Text = TypeVar("Text")
@@ -114,9 +121,32 @@ class MetricTable:
             if ranking.unmarked:
                 columns.setdefault(ranking.unmarked, []).append(column.text)
         return tuple(
-            f"No marks{_join_columns(names, len(self.columns))}: {reason}."
+            f"{NO_MARKS}{_join_columns(names, len(self.columns))}: {reason}."
             for reason, names in columns.items()
         )
+
+
+def collect_footnotes(tables: Sequence[MetricTable]) -> tuple[str, ...]:
+    """Return the footnotes of tables, each once.
+
+    A reason for missing marks names its tables, unless all have the same.
+    """
+    titles: dict[str, list[str]] = {}
+    for table in tables:
+        for note in table.footnotes:
+            titles.setdefault(note, []).append(metric_title(table.metric))
+    return tuple(
+        note
+        if len(names) == len(tables) or not note.startswith(NO_MARKS)
+        else f"{', '.join(names)}: {note[0].lower()}{note[1:]}"
+        for note, names in titles.items()
+    )
+
+
+def common_seeds(tables: Iterable[MetricTable]) -> int | None:
+    """Return the number of seeds of every cell, or None if cells differ in it."""
+    counts = {c.n for table in tables for _, cells in table.rows for c in cells if c is not None}
+    return counts.pop() if len(counts) == 1 else None
 
 
 def _join_columns(names: list[str], total: int) -> str:

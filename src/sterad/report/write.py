@@ -3,7 +3,7 @@
 import io
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from sterad.errors import SteradError
@@ -19,7 +19,7 @@ from sterad.report.table_formats import (
     to_csv,
     to_markdown,
 )
-from sterad.report.tables import MetricTable
+from sterad.report.tables import MetricTable, collect_footnotes
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import describe_left_out, read_records
 
@@ -34,14 +34,14 @@ _FIGURE_FORMATS = {
 def write_report(
     out: Path,
     figures: bool = False,
-    show_table: Callable[[MetricTable], object] | None = None,
+    show_tables: Callable[[Sequence[MetricTable]], object] | None = None,
     paper: bool = False,
 ) -> Path:
     """Report all runs under `out` in one HTML page, `out/report.html`, and return its path.
 
     Files beside it have the same stem: `.md` and `.tex` with the tables, `-runs.csv` and
     `-cells.csv`; `figures` adds a folder `-figures` of PDF and PNG files, `paper` a comparison with
-    the paper to the page. `show_table` receives each table. A record that cannot be read is left
+    the paper to the page. `show_tables` receives the tables. A record that cannot be read is left
     out, with a sentence on standard error. Equal records give equal bytes.
     """
     content = compose(*_read_finished_runs(out), paper=paper)
@@ -57,9 +57,8 @@ def write_report(
         write_atomically(out / name, replace_invalid(text))
     if figures:
         write_figures(content.sections, out / "report-figures")
-    if show_table is not None:  # last, as a closed pipe (`| head`) ends the process here
-        for table in content.tables:
-            show_table(table)
+    if show_tables is not None:  # last, as a closed pipe (`| head`) ends the process here
+        show_tables(content.tables)
     return page
 
 
@@ -85,7 +84,8 @@ def markdown_report(content: Content) -> str:
     parts = ["# Results\n", *(f"{escape_markdown(remark)}\n" for remark in _remarks(content))]
     for table in content.tables:
         parts += [f"## {table.title}\n", f"{table.remark}.\n", to_markdown(table)]
-        parts += [f"{escape_markdown(note)}\n" for note in table.footnotes]
+    if notes := collect_footnotes(content.tables):
+        parts += ["## Notes\n", *(f"- {escape_markdown(note)}" for note in notes), ""]
     if content.left_out:
         lines = [f"- {escape_markdown(line)}" for line in content.left_out]
         parts += [f"## Left out: {len(content.left_out)}\n", *lines, ""]

@@ -55,7 +55,7 @@ class RunDirectory:
             lock.acquire(timeout=0)
         except Timeout as error:
             raise SteradError(
-                f"the run {str(self.path)!r} is being written by process {self._lock_holder()}: "
+                f"the run {str(self.path)!r} is being written by process {self._read_pid()}: "
                 "wait for it to finish, or choose another folder with --out"
             ) from error
         except OSError as error:
@@ -69,7 +69,21 @@ class RunDirectory:
         finally:
             lock.release()
 
-    def _lock_holder(self) -> str:
+    def find_writer(self) -> str | None:
+        """Return the id of the process that holds the lock, or None; no file is created."""
+        if not (self.path / "lock").is_file():
+            return None
+        lock = FileLock(self.path / "lock", thread_local=False)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            return self._read_pid()
+        except OSError:  # a folder that this process cannot write to
+            return None
+        lock.release()
+        return None
+
+    def _read_pid(self) -> str:
         try:
             return (self.path / "lock").read_text() or "unknown"
         except OSError:  # Windows lets no other process read a locked file
@@ -77,7 +91,7 @@ class RunDirectory:
 
     def read_record(self) -> RunRecord | None:
         """Return the record, or None if the run is not finished."""
-        return _read_record(self.record, str(self.record)) if self.record.exists() else None
+        return read_record_file(self.record) if self.record.exists() else None
 
     def write_record(self, record: RunRecord) -> None:
         """Write the record, which completes the run; one checkpoint is enough then."""
@@ -143,17 +157,14 @@ def read_records(out: Path) -> tuple[list[RunRecord], list[str]]:
     `out` contains run directories, or folders of studies with run directories. A run that several
     studies contain counts once.
     """
-    if not out.is_dir():
-        raise SteradError(
-            f"{str(out)!r} is not a folder of runs: `sterad train agd-fd --out {out}` creates one"
-        )
+    check_folder(out)
     records: dict[str, RunRecord] = {}
     studies: dict[str, Path] = {}
     left_out: list[str] = []
     for path in sorted([*out.glob("*/record.json"), *out.glob("*/*/record.json")]):
         source, study = path.relative_to(out).as_posix(), path.parent.parent
         try:
-            record = _read_record(path, source)
+            record = read_record_file(path, source)
         except SteradError as error:
             left_out.append(str(error))
             continue
@@ -166,6 +177,14 @@ def read_records(out: Path) -> tuple[list[RunRecord], list[str]]:
     return sorted(records.values(), key=lambda record: record.id), left_out
 
 
+def check_folder(out: Path) -> None:
+    """Raise unless `out` is a folder."""
+    if not out.is_dir():
+        raise SteradError(
+            f"{str(out)!r} is not a folder of runs: `sterad train agd-fd --out {out}` creates one"
+        )
+
+
 def describe_left_out(records: Sequence[RunRecord], left_out: Sequence[str]) -> list[str]:
     """Return the sentences of `read_records` and one that counts them; empty if there are none."""
     total = len(records) + len(left_out)
@@ -173,7 +192,9 @@ def describe_left_out(records: Sequence[RunRecord], left_out: Sequence[str]) -> 
     return [*left_out, count] if left_out else []
 
 
-def _read_record(path: Path, source: str) -> RunRecord:
+def read_record_file(path: Path, source: str | None = None) -> RunRecord:
+    """Read and check a record; `source` names it in error messages (default: its path)."""
+    source = str(path) if source is None else source
     try:
         content = path.read_bytes()
     except OSError as error:

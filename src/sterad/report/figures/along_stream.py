@@ -41,18 +41,20 @@ def accuracy_section(layout: Layout) -> Section:
     figures = []
     for setting, methods in methods_by_setting(layout):
         final = {
-            name: fmean(record.moments[-1].accuracy for record in records)
+            name: fmean(record.final_average_accuracy for record in records)
             for name, records in methods
             if records
         }
-        caption = f"At the end: {join_ranked(final, '%', highest_first=True)}."
+        caption = f"Final average accuracy: {join_ranked(final, '%', highest_first=True)}."
         figures.append(ReportFigure(partial(draw_accuracy, methods), setting, caption))
     return Section(
         "time",
         "Accuracy over time",
         "Accuracy on the test images of all classes seen so far, along the stream. Lines are means "
         "over seeds, bands range from the lowest to the highest seed, dotted vertical lines are "
-        "announced ends of tasks.",
+        "announced ends of tasks. Every test image counts the same here; the final average "
+        "accuracy is a mean over tasks if their ends are announced, so it may differ slightly from "
+        "the end of a line.",
         tuple(figures),
     )
 

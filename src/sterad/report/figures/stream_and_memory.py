@@ -65,33 +65,61 @@ def has_disjoint_tasks(stream: StreamFacts) -> bool:
 
 
 def task_shares(stream: StreamFacts) -> tuple[Floats, Floats]:
-    """Return positions (t,) in the stream and the share of each task in percent (t, tasks).
+    """Return edges of intervals (t + 1,) in images and shares of tasks in percent (t, tasks).
 
-    Short parts of a blurry stream are joined, as shares of few images are mostly noise.
+    If the tasks follow each other and their ends are announced, the intervals are the tasks, with
+    exact edges. Otherwise they are the parts of the record; short parts of a blurry stream are
+    joined, as shares of few images are mostly noise.
     """
-    counts = np.array(stream.proportions, float).reshape(-1, len(stream.class_names))
+    ends = task_ends(stream)
+    if ends:
+        return np.array([0, *ends], float), 100 * np.eye(len(ends))
+    counts = np.array(stream.proportions, np.int64).reshape(-1, len(stream.class_names))
     joined = 1
     if not stream.announced:
         joined = math.ceil(_MIN_IMAGES_PER_POINT * len(counts) / max(counts.sum(), 1))
-    starts = np.arange(0, len(counts), max(1, joined))
-    edges = np.append(starts, len(counts)) * stream.samples / len(counts)
-    counts = np.add.reduceat(counts, starts)
-    tasks = np.stack([counts[:, list(task)].sum(axis=1) for task in stream.tasks], axis=1)
-    shares = 100 * tasks / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    return (edges[:-1] + edges[1:]) / 2, shares
+    counts = np.add.reduceat(counts, np.arange(0, len(counts), max(1, joined)))
+    totals = counts.sum(axis=1)
+    shares = 100 * _count_by_task(stream, counts) / np.maximum(totals, 1)[:, None]
+    return np.append(0.0, totals.cumsum()), shares
+
+
+def task_ends(stream: StreamFacts) -> tuple[int, ...]:
+    """Return the position of the end of each task in images; empty if tasks are not separate.
+
+    The record has counts of parts of the stream, and a part may contain the end of a task. If all
+    images of a task come before those of the next, the totals of the tasks are the exact ends.
+    Only announced ends are trusted: a short blurry boundary inside one part has the same counts.
+    """
+    if not stream.announced or not has_disjoint_tasks(stream):
+        return ()
+    counts = np.array(stream.proportions, np.int64)
+    by_task = _count_by_task(stream, counts)
+    edges = np.append(0, counts.sum(axis=1).cumsum())
+    ends = by_task.sum(axis=0).cumsum()
+    starts = np.append(0, ends[:-1])
+    last, first = np.minimum.outer(edges[1:], ends), np.maximum.outer(edges[:-1], starts)
+    is_separate = np.array_equal(by_task, np.maximum(last - first, 0))
+    return tuple(ends.tolist()) if is_separate else ()
+
+
+def _count_by_task(stream: StreamFacts, counts: Integers) -> Integers:
+    """Return the images of each task in each part, (parts, tasks), from those of each class."""
+    return np.stack([counts[:, list(task)].sum(axis=1) for task in stream.tasks], axis=1)
 
 
 @use_theme()
 def draw_proportions(stream: StreamFacts) -> "Figure":
     """Draw the share of each task along the stream as a filled line (the paper's figure 2)."""
-    middles, shares = task_shares(stream)
-    x = np.concatenate([[0.0], middles, [float(stream.samples)]])
-    # Clear boundaries are steps; sloped lines would look blurry.
-    step: Any = "mid" if stream.announced else None
-    drawstyle: Any = "steps-mid" if stream.announced else "default"
+    edges, shares = task_shares(stream)
+    # Clear boundaries are vertical lines at their exact position; sloped lines would look blurry.
+    step: Any = "post" if stream.announced else None
+    drawstyle: Any = "steps-post" if stream.announced else "default"
+    middles = np.concatenate([[0.0], (edges[:-1] + edges[1:]) / 2, edges[-1:]])
     figure, axes = make_figure()
     for task, color in enumerate(task_colors(len(stream.tasks))):
-        y = np.pad(shares[:, task], 1, mode="edge")
+        y = np.pad(shares[:, task], (int(not stream.announced), 1), mode="edge")
+        x = edges if stream.announced else middles
         axes.fill_between(x, y, step=step, color=color, alpha=0.28, linewidth=0)
         name = f"task {task + 1}" if len(stream.tasks) <= _MAX_NAMED_TASKS else None
         axes.plot(x, y, drawstyle=drawstyle, color=color, linewidth=1.5, label=name)
