@@ -114,7 +114,8 @@ class FinishedState:
         self.consolidate()
         chunks = [self.predictor.scores(chunk) for chunk in chunks_of(inputs)]
         scores = torch.cat([part for part, _ in chunks])
-        if not bool(torch.isfinite(scores).all()):
+        # A class has the score -inf if none of the nearest neighbors belongs to it.
+        if not bool((scores < torch.inf).all()):  # False for NaN
             raise SteradError(
                 "the scores are not finite: the classifier has diverged; load the last saved one "
                 "and choose a smaller lr"
