@@ -4,7 +4,7 @@ import json
 import math
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from sterad.errors import SteradError
 from sterad.files import content_hash, parse_json
@@ -18,6 +18,8 @@ MAX_INPUT_VALUES = 1 << 26
 """Values of one input; a damaged shape may need any amount of memory."""
 MAX_WIDTH = 1 << 12
 Label = int | str
+InputType = Literal["float32", "uint8"]
+INPUT_TYPES: tuple[str, ...] = get_args(InputType)
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Card:
             raise ValueError(f"its inputs have {max(values)} values")
         if not _are((self.width,), int) or not 0 < self.width <= MAX_WIDTH:
             raise ValueError(f"its width is {self.width}")
-        if self.input_dtype not in ("float32", "uint8"):
+        if self.input_dtype not in INPUT_TYPES:
             raise ValueError(f"its inputs are {self.input_dtype}")
         if not _are(self.input_mean, int, float) or not _are(self.input_std, int, float):
             raise ValueError("its input_mean or input_std are no numbers")

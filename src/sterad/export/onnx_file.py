@@ -5,15 +5,12 @@ reader of ONNX takes it as one more entry of the metadata, and it can be checked
 """
 
 import hashlib
-import logging
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from sterad.errors import SteradError
+from sterad.export.tracing import quiet
 from sterad.optional_imports import require_extra
 
 OPSETS = range(18, 24)
@@ -41,7 +38,7 @@ def to_onnx(program: torch.export.ExportedProgram, card: str, opset: int) -> byt
     """Return the bytes of an ONNX file."""
     for package in ("onnx", "onnxscript"):
         require_extra(package, "export")
-    with _quiet():
+    with quiet():
         made: Any = torch.onnx.export(
             program,
             dynamo=True,
@@ -99,17 +96,3 @@ def _remove_sources(model: Any) -> None:
     for one in (*model.graph.node, *functions, *values, *model.graph.initializer):
         del one.metadata_props[:]
         one.doc_string = ""
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence what the exporter says about libraries that are not installed."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)

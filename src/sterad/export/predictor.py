@@ -1,7 +1,6 @@
 """Predictor: images to scores and class indices as one module, without training code."""
 
 from collections.abc import Mapping
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -14,9 +13,6 @@ from sterad.errors import SteradError
 from sterad.export.card import Card
 from sterad.export.layers import build_layers
 from sterad.saved_state import check_like
-
-InputType = Literal["float32", "uint8"]
-INPUT_TYPES: tuple[str, ...] = get_args(InputType)
 
 
 class Predictor(nn.Module):
@@ -66,7 +62,15 @@ def rebuild_predictor(
     transforms = InputTransform(format_, card.input_shape)
     module = _build_encoder(card, transforms.output_shape, encoder)
     weights = _below("encoder.", tensors)
-    check_like(weights, dict(module.state_dict()), "encoder")
+    try:
+        check_like(weights, dict(module.state_dict()), "encoder")
+    except ValueError as error:
+        if encoder is None:
+            raise
+        raise SteradError(
+            f"the given encoder {type(module).__name__} does not take the weights of the file "
+            f"({error}): give the encoder {card.encoder_type} of the classifier"
+        ) from error
     module.load_state_dict(weights)
     answer = build_layers(card.answer, _below("answer.", tensors))
     is_plain = not card.input_mean and transforms.size is None

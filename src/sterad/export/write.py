@@ -3,8 +3,6 @@
 import hashlib
 import importlib.metadata
 import io
-import logging
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,11 +14,12 @@ from torch import Tensor
 
 from sterad.encoders.own_encoder import example_inputs
 from sterad.errors import SteradError
-from sterad.export.card import FORMATS, Card, Label, card_path
+from sterad.export.card import FORMATS, INPUT_TYPES, Card, Label, card_path
 from sterad.export.from_learner import build_predictor
 from sterad.export.layers import Traced, describe_layers
 from sterad.export.onnx_file import DEFAULT_OPSET, check_opset, open_session, to_onnx
-from sterad.export.predictor import INPUT_TYPES, Predictor, rebuild_predictor
+from sterad.export.predictor import Predictor, rebuild_predictor
+from sterad.export.tracing import trace
 from sterad.files import write_atomically
 from sterad.methods import Learner
 from sterad.optional_imports import require_extra
@@ -165,8 +164,6 @@ def _write_program(
     predictor: Predictor, card: Card, example: Tensor, opset: int
 ) -> tuple[bytes, Run]:
     program = trace(predictor, example)
-    for node in program.graph.nodes:
-        node.meta.pop("stack_trace", None)  # it contains paths of this machine
     file = io.BytesIO()
     torch.export.save(program, file)
     return file.getvalue(), lambda x: program.module()(x)[0]
@@ -200,26 +197,3 @@ _WRITERS: dict[str, Callable[..., tuple[bytes, Run]]] = {
     "pt2": _write_program,
     "safetensors": _write_tensors,
 }
-
-
-def trace(predictor: Predictor, example: Tensor) -> torch.export.ExportedProgram:
-    """Return the graph of a predictor for batches of any size."""
-    size = torch.export.Dim("n", min=1)
-    logger = logging.getLogger("torch")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)  # the error below says what it would log
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return torch.export.export(predictor, (example,), dynamic_shapes=({0: size},))
-    except Exception as error:
-        reason = next((line for line in str(error).splitlines() if line.strip()), "")[:200]
-        own = [layer.name for layer in predictor.answer if isinstance(layer, Traced)]
-        what = " or ".join([f"the encoder {type(predictor.encoder).__name__}", *own])
-        raise SteradError(
-            f"{what} cannot be traced ({type(error).__name__}: {reason.strip()}): it must compute "
-            "the same operations for every batch; replace branches on values by torch.where and "
-            "len(x) by x.shape[0], or export to .safetensors"
-        ) from error
-    finally:
-        logger.setLevel(level)
