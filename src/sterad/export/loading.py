@@ -116,8 +116,9 @@ def load_exported(
         card, content = _read_with_card(file)
         if file.suffix == ".pt2":
             return ExportedClassifier(card, _load_program(content, trusted))
-        library = require_extra("safetensors.torch", "export")
-        predictor = rebuild_predictor(card, library.load(content), encoder)
+        tensors = require_extra("safetensors.torch", "export").load(content)
+        with reading(card_path(file), REMEDY):
+            predictor = rebuild_predictor(card, tensors, encoder)
         return ExportedClassifier(card, _as_graph(predictor))
 
 
@@ -149,7 +150,7 @@ def _read_with_card(file: Path) -> tuple[Card, bytes]:
         card = Card.from_json(card_file.read_bytes())
     content = file.read_bytes()
     if hashlib.sha256(content).hexdigest() != card.weights_sha256:
-        raise ValueError("its content does not match the SHA-256 of its card")
+        raise ValueError(f"its content does not match the SHA-256 in {card_file.name}")
     return card, content
 
 
