@@ -26,7 +26,8 @@ class Backbone(nn.Module):
         self.layers = nn.Sequential(nn.Conv2d(channels, 6, 3), nn.BatchNorm2d(6), nn.ReLU())
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.layers(x).mean(dim=(2, 3))
+        maps: torch.Tensor = self.layers(x)
+        return maps.mean(dim=(2, 3))
 
 
 COLOR = {"input_mean": (0.5, 0.4, 0.3), "input_std": (0.5, 0.6, 0.7), "input_size": 12}
