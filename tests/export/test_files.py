@@ -35,17 +35,6 @@ for path in {paths!r}:
 """
 
 
-@pytest.fixture(scope="module")
-def onnx_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("exported")
-    return fitted("head").export(folder / "model.onnx", "onnx", opset=20, input_dtype="uint8")
-
-
-@pytest.fixture
-def weights_file(tmp_path: Path) -> Path:
-    return fitted("head").export(tmp_path / "model.safetensors")
-
-
 def test_files_are_read_without_training_code(onnx_file: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "images.npy", thousand_images())
     endings = ("pt2", "safetensors")

@@ -20,16 +20,6 @@ from sterad.export.card import Card, card_path
 from tests.export.scaffold import Backbone, check_equal, digits, fitted, thousand_images
 
 
-@pytest.fixture(scope="module")
-def onnx_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fitted("head").export(tmp_path_factory.mktemp("exported") / "model.onnx")
-
-
-@pytest.fixture
-def weights_file(tmp_path: Path) -> Path:
-    return fitted("head").export(tmp_path / "model.safetensors")
-
-
 class Branching(Backbone):
     """An encoder whose operations depend on values."""
 

@@ -7,7 +7,7 @@ import pytest
 from sterad import load_exported
 from tests.export.scaffold import RULES, check_equal, fitted, own_encoder, thousand_images
 
-QUICK = ("nearest-mean", "head-resnet", "knn")
+QUICK = ("nearest-mean", "head-own-module")
 """Rules that are traced in the quick suite: an export to ONNX takes a second or two."""
 
 
