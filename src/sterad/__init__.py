@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sterad.experiments.config import RunConfig
     from sterad.experiments.run import run
     from sterad.experiments.study import Study
+    from sterad.export import load_exported, push_to_hub
     from sterad.methods import METHODS
     from sterad.results.record import RunRecord
 
@@ -24,10 +25,22 @@ _MODULES = {
     "RunConfig": "sterad.experiments.config",
     "RunRecord": "sterad.results.record",
     "Study": "sterad.experiments.study",
+    "load_exported": "sterad.export",
+    "push_to_hub": "sterad.export",
     "run": "sterad.experiments.run",
 }
 
-__all__ = ["METHODS", "Dataset", "OnlineClassifier", "RunConfig", "RunRecord", "Study", "run"]
+__all__ = [
+    "METHODS",
+    "Dataset",
+    "OnlineClassifier",
+    "RunConfig",
+    "RunRecord",
+    "Study",
+    "load_exported",
+    "push_to_hub",
+    "run",
+]
 
 
 def __getattr__(name: str) -> Any:

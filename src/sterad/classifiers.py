@@ -174,7 +174,7 @@ class NearestNeighbors:
         """Return (n, k) logarithms of the votes exp(cosine / temperature)."""
         k = min(self.NEIGHBORS, len(self.features))
         cosine, nearest = (features @ self.features.T).topk(k, dim=1)
-        votes = features.new_zeros(len(features), len(self.labels))
+        votes = features.new_zeros(features.shape[0], len(self.labels))  # len() is not traced
         votes.scatter_add_(1, self.rows[nearest], (cosine / self.TEMPERATURE).exp())
         return votes.log()
 

@@ -185,6 +185,7 @@ def test_help_does_not_import_torch(tmp_path: Path) -> None:
         ("own_augmentation.py", "test accuracy"),
         ("own_optimizer.py", "test accuracy"),
         ("text_feed.py", "money: predicted money"),
+        ("export_classifier.py", "100% with onnxruntime alone"),
     ],
 )
 def test_example_scripts_run(example: str, expected: str, tmp_path: Path) -> None:

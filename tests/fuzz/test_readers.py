@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz.data_readers import DATA_READERS
+from tests.fuzz.export_readers import EXPORT_READERS
 from tests.fuzz.harness import Reader, run_cases
 from tests.fuzz.state_readers import STATE_READERS
 from tests.fuzz.text_readers import TEXT_READERS
 
-READERS = (*STATE_READERS, *TEXT_READERS, *DATA_READERS)
+READERS = (*STATE_READERS, *TEXT_READERS, *DATA_READERS, *EXPORT_READERS)
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)

@@ -15,7 +15,7 @@ from sterad.threads import set_wait_policy
 
 COMMANDS = (
     *("list", "train", "study", "search", "report"),
-    *("runs", "show", "data", "stream", "bench"),
+    *("runs", "show", "data", "stream", "export", "bench"),
 )
 COMMAND_GROUP = "sterad.commands"
 """Entry points of further commands: functions from arguments to an exit code."""
@@ -32,6 +32,7 @@ sterad: online continual learning with laws on the unit sphere
   sterad verify RUNS           compare them with the paper (package sterad-reproduction)
   sterad data list|check|get   datasets: what there is, whether it is whole, fetch it
   sterad stream NAME ...       describe, save or draw a stream
+  sterad export FILE MODEL     write a saved classifier as ONNX, torch.export or safetensors
   sterad bench                 step time of each method relative to the bare network
 
 `sterad COMMAND --help` shows the options, `sterad train METHOD --help` those of a method."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from sterad.estimator.exporting import Exporting
 from sterad.estimator.finished import FinishedState, ProcessLock, chunks_of
 from sterad.estimator.inputs import Arrays, InputFormat, check_inputs, check_weights
 from sterad.estimator.learning_call import LearningCall, check_declared, check_rows, declare
@@ -29,7 +30,7 @@ from sterad.methods.base.prediction_copy import refresh
 OWNER = "OnlineClassifier"
 
 
-class OnlineClassifier(Parameters):
+class OnlineClassifier(Parameters, Exporting):
     """A classifier that learns incrementally: each image once, new classes at any time.
 
     Images are uint8 or floats in [0, 1], (n, h, w), (n, c, h, w) or (n, h, w, c); feature vectors
@@ -293,14 +294,21 @@ class OnlineClassifier(Parameters):
             raise not_fitted("nothing has been learned yet: call partial_fit first")
         return self._finished
 
+    def _consolidated(self) -> FinishedState:
+        """Return the state, with everything fitted that predicts."""
+        state = self._state()
+        if state.needs_memory:
+            with self._lock:  # the memory must not change while it is read
+                state = self._state()
+                state.learner()
+                state.consolidate()
+        state.consolidate()
+        return state
+
     def _scores(self, x: Any) -> tuple[torch.Tensor, torch.Tensor, npt.NDArray[np.generic]]:
         state = self._state()
         inputs, names = check_inputs(x)
         state.format.check(inputs, names)
         with use_threads(state.recipe.execution.threads):
-            if state.needs_memory:
-                with self._lock:  # the memory must not change while it is read
-                    state = self._state()
-                    state.learner()
-                    state.consolidate()
+            state = self._consolidated()
             return *state.scores(inputs), state.classes

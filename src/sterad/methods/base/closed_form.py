@@ -135,12 +135,17 @@ class ClosedForm(Learner):
         if self._solution is None:
             self._solution = self._up_to_date().solve()
 
+    @property
+    def solution(self) -> Any:
+        """What `class_scores` needs, for all rows so far."""
+        self.consolidate()
+        return self._solution
+
     def scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return float64 scores of all rows so far, also without a call of `consolidate()`."""
         check_inputs(x, self.problem)
-        self.consolidate()
         h = self.embed(to_device(x, self.device).double().flatten(1))
-        return self.class_scores(h, self._solution).cpu(), self.seen
+        return self.class_scores(h, self.solution).cpu(), self.seen
 
     def immediate_scores(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return the same as `scores`."""
