@@ -59,7 +59,7 @@ def _read_finished(folder: RunDirectory) -> RunRecord:
     record = folder.read_record()
     if record is None or not folder.checkpoint.exists():
         raise SteradError(
-            f"{str(folder.path)!r} has no record or no checkpoint: give the directory of a finished "
+            f"{str(folder.path)!r} has no record or no checkpoint: give the folder of a finished "
             "run"
         )
     return record
