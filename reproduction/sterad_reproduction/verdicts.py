@@ -107,7 +107,7 @@ def train_command(number: Number, done: frozenset[int], out: str) -> str:
     values = {**number.settings, **find_overrides(number.settings), "out": out}
     options = [f"--{k.replace('_', '-')} {v}" for k, v in values.items() if k != "method"]
     missing = [seed for seed in range(number.runs) if seed not in done] or range(number.runs)
-    train = " ".join((f"sterad train {values['method']} --tuned cifar100", *options))
+    train = " ".join((f"sterad train {values['method']} --tuned cifar100-released", *options))
     return f"for seed in {' '.join(map(str, missing))}; do {train} --seed $seed; done"
 
 

@@ -7,12 +7,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from sterad.classifiers import LinearProbe
+from sterad.classifiers import LinearProbe, StandardizedProbe
 from sterad.engine import Execution
 from sterad.errors import SteradError
 from sterad.evaluation.evaluate import evaluate
 from sterad.evaluation.other_classifiers import OtherClassifiers
 from sterad.experiments.config import RunConfig
+from sterad.experiments.later_evaluation import evaluate_later
 from sterad.experiments.run import prepare, run
 from sterad.report.page import compose
 from sterad.results.moments import with_other_classifiers
@@ -106,6 +107,42 @@ def test_an_interrupted_run_has_the_same_results(tmp_path: Path) -> None:
         session.learn(batch)
         session.evaluate_if_planned()
     assert {one.name: list(one.moments) for one in whole.classifiers} == session.other_moments
+
+
+def test_a_classifier_can_be_evaluated_after_the_run(tmp_path: Path) -> None:
+    before, wanted = (
+        RunConfig.of(**SMALL, also_evaluate=names)
+        for names in (("knn",), ("knn", "train:standardized-probe"))
+    )
+    execution = Execution(threads=1)
+    finished, expected = (
+        run(config, tmp_path / folder, execution)
+        for config, folder in ((before, "runs"), (wanted, "again"))
+    )
+    later = evaluate_later(tmp_path / "runs" / finished.id, ["train:standardized-probe"])
+    assert later.id == expected.id
+    assert later.classifiers == expected.classifiers
+    assert later.changes == (f"train:standardized-probe: evaluated later, from {finished.id}",)
+    assert run(wanted, tmp_path / "runs", execution) == later, "the study finds it"
+    with pytest.raises(
+        SteradError, match="is fitted to the memory along the stream, which is over"
+    ):
+        evaluate_later(tmp_path / "runs" / finished.id, ["linear-probe"])
+    with pytest.raises(SteradError, match="has no record or no checkpoint"):
+        evaluate_later(tmp_path / "runs" / "none", ["train:knn"])
+
+
+def test_a_standardized_probe_does_not_depend_on_the_scale_of_its_features() -> None:
+    rng = torch.Generator().manual_seed(0)
+    labels = torch.arange(60) % 3
+    h = torch.randn(60, 5, generator=rng) + labels.unsqueeze(1)
+    scale, shift = torch.tensor([1e-3, 1.0, 7.0, 1e-2, 3.0]), torch.arange(5.0)
+    first = StandardizedProbe.fit([(h, labels)])
+    second = StandardizedProbe.fit([(h * scale + shift, labels)])
+    assert torch.allclose(first.scores(h), second.scores(h * scale + shift), atol=1e-3)
+    z = (h - h.mean(0)) / h.std(0, correction=0)
+    same = LinearProbe.fit([(z, labels)])
+    assert torch.allclose(first.scores(h), same.scores(z), atol=1e-4)
 
 
 def test_tables_have_a_row_for_each_classifier(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ AGD = {"method": "agd-fd", "dataset": "cifar100", "stream": "clear", "memory": 5
 
 def make_config(method: str, **values: Any) -> RunConfig:
     given = {"dataset": "cifar100", "memory": 5000} | values
-    return RunConfig.of(**(tuned_values("cifar100", method) | {"method": method} | given))
+    return RunConfig.of(**(tuned_values("cifar100-released", method) | {"method": method} | given))
 
 
 def difference_texts(config: RunConfig, paper: dict[str, Any] = AGD) -> list[str]:

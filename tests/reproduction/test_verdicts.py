@@ -58,8 +58,8 @@ def test_the_command_runs_the_missing_seeds(make: Make) -> None:
     done = [make(AGD, 50.0, seed=seed) for seed in (0, 2)]
     one = number_verdict(judge(done, "there"), 1, "agd-fd, cifar100, memory 5000")
     assert one.command == (
-        "for seed in 1 3 4 5 6 7 8 9; do sterad train agd-fd --tuned cifar100 --stream clear "
-        "--dataset cifar100 --memory 5000 --out there --seed $seed; done"
+        "for seed in 1 3 4 5 6 7 8 9; do sterad train agd-fd --tuned cifar100-released "
+        "--stream clear --dataset cifar100 --memory 5000 --out there --seed $seed; done"
     )
 
 
