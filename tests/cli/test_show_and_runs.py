@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,13 @@ from sterad.results.run_directory import RunDirectory
 from sterad.results.stored_run import StoredRun, read_run
 
 Capture = pytest.CaptureFixture[str]
-SMALL = {"dataset": "synthetic", "classes": 4, "per_class": 8, "test_per_class": 4, "tasks": 2}
+SMALL: dict[str, Any] = {
+    "dataset": "synthetic",
+    "classes": 4,
+    "per_class": 8,
+    "test_per_class": 4,
+    "tasks": 2,
+}
 VALUES = {**SMALL, "memory": 8, "width": 2, "anytime": 4, "encoder": "mlp"}
 
 

@@ -27,10 +27,16 @@ def test_a_line_has_its_width_and_ends_with_the_last_value(
     total = curve[-1][0] + more
     values = resample(curve, width, total)
     assert len(curve_line(curve, width, total)) == len(values) == width
-    assert values[-1] == curve[-1][1]
     for part, value in enumerate(values, 1):
-        past = [found for position, found in curve if position <= total * part / width]
-        assert value == (past[-1] if past else None)
+        place = total * part / width
+        past = [found for position, found in curve if position <= place]
+        is_after_the_end = place >= curve[-1][0] + total / width
+        assert value == (past[-1] if past and not is_after_the_end else None)
+    assert resample(curve, width)[-1] == curve[-1][1]
+
+
+def test_the_line_of_an_unfinished_run_ends_at_its_last_evaluation() -> None:
+    assert curve_line([(10, 0.5), (20, 1.0)], 8, 80) == "▅█      "
 
 
 def test_no_evaluation_is_blank() -> None:

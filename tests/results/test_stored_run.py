@@ -64,14 +64,21 @@ def test_a_record_file_is_a_run(out: Path) -> None:
 def test_an_unfinished_run_has_the_progress_of_its_events(out: Path) -> None:
     events = [
         {"event": "start", "step": 0, "steps": 40, "seconds": 0.0},
-        {"event": "evaluation", "step": 10, "steps": 40, "samples": 100, "accuracy": 0.25},
+        {
+            "event": "evaluation",
+            "step": 10,
+            "steps": 40,
+            "samples": 100,
+            "accuracy": 0.25,
+            "total_samples": 400,
+        },
         {"event": "evaluation", "step": 12, "samples": "many", "accuracy": 0.25},
         {"event": "progress", "step": 20, "steps": 40, "seconds": 7.5},
     ]
     path = add_unfinished(out, [*map(json.dumps, events), '{"event": "progr'])
     run = read_run(path)
     assert (run.state, run.step, run.steps, run.seconds) == ("unfinished", 20, 40, 7.5)
-    assert run.curve == ((100, 0.25),)
+    assert (run.curve, run.samples) == (((100, 0.25),), 400)
     assert run.accuracy == 0.25
     assert run.id == path.name
 

@@ -20,7 +20,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     _print_differences(console, "Execution, code and data that differ", comparison.execution)
     if not comparison.settings and not comparison.execution:
         console.print("\nSettings, execution, code and data are equal.")
-    total = max((r.record.stream.samples for _, r in pairs if r.record is not None), default=0)
+    total = max(run.samples for run in comparison.runs)
     lines = [(letter, curve_line(run.curve, CURVE_WIDTH, total)) for letter, run in pairs]
     print_rows(console, "Accuracy on seen classes along the stream", lines)
     _print_values(console, "Metrics (%)", comparison.metrics, "B - A")

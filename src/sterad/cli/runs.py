@@ -140,12 +140,11 @@ def _cells(run: StoredRun) -> list[str]:
     state: str = run.state
     if run.record is None and run.steps:
         state += f" {run.step / run.steps:.0%}"
-    total = 0 if run.record is None else run.record.stream.samples
     return [
         *(run.value(f"{kind}.name") or DASH for kind in ("method", "dataset", "stream")),
         run.value("seed") or DASH,
         percent(run.accuracy),
-        curve_line(run.curve, LINE_WIDTH, total) if run.curve else "",
+        curve_line(run.curve, LINE_WIDTH, run.samples) if run.curve else "",
         state,
         format_age(age_of(run)),
         f"{run.seconds:.0f}",

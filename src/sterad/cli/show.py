@@ -103,8 +103,7 @@ def describe_state(run: StoredRun) -> str:
 def _curve(run: StoredRun) -> Rows:
     if run.curve:
         values = [accuracy for _, accuracy in run.curve]
-        total = 0 if run.record is None else run.record.stream.samples
-        line = curve_line(run.curve, CURVE_WIDTH, total)
+        line = curve_line(run.curve, CURVE_WIDTH, run.samples)
         text = f"{percent(min(values))} to {percent(max(values))}"
         yield line, text if run.record is not None else f"{text}, last {percent(values[-1])}"
     elif run.record is None:

@@ -119,6 +119,18 @@ def method_names(runs: Sequence[Run]) -> list[str]:
     return sorted({format_value(flatten(run.record.config).get("method.name")) for run in runs})
 
 
+def note_methods_without(names: Sequence[str], what: str) -> tuple[str, ...]:
+    """Return a note that these methods have no such thing; nothing without names.
+
+    >>> note_methods_without(["er", "lump", "scr"], "fixed directions")
+    ('er, lump and scr have no fixed directions.',)
+    """
+    if not names:
+        return ()
+    joined = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return (f"{joined} {'has' if len(names) == 1 else 'have'} no {what}.",)
+
+
 def seed_of(record: RunRecord) -> str:
     """Return the seed as text."""
     return format_value(record.config.get("seed"))

@@ -26,7 +26,8 @@ def resample(
 ) -> list[float | None]:
     """Return the values of a curve at the ends of `width` equal parts of 0 to `total`.
 
-    A value holds from its position to the next one; before the first there is none.
+    A value holds from its position to the next one; before the first and more than a part after
+    the last there is none.
     total: by default the last position of the curve.
 
     >>> resample([(25, 0.5), (100, 1.0)], 4)
@@ -36,8 +37,12 @@ def resample(
         return [None] * width
     positions = [position for position, _ in curve]
     end = max(1, positions[-1] if total is None else total)
-    found = (bisect_right(positions, end * part / width) - 1 for part in range(1, width + 1))
-    return [None if index < 0 else curve[index][1] for index in found]
+    ends = [end * part / width for part in range(1, width + 1)]
+    found = [bisect_right(positions, position) - 1 for position in ends]
+    return [
+        curve[index][1] if index >= 0 and position < positions[-1] + end / width else None
+        for position, index in zip(ends, found, strict=True)
+    ]
 
 
 def curve_line(curve: Sequence[tuple[int, float | None]], width: int, total: int = 0) -> str:

@@ -34,6 +34,8 @@ class StoredRun:
     problem: str = ""
     """What is wrong with a damaged run."""
     curve: Curve = ()
+    samples: int = 0
+    """Images of the whole stream; 0 if it is not known."""
     step: int = 0
     steps: int | None = None
     """Steps of the whole stream; None if it has no known end."""
@@ -88,6 +90,7 @@ def _finished(path: Path, record: RunRecord, file: Path) -> StoredRun:
         record.config,
         record,
         curve=tuple((moment.samples, moment.accuracy) for moment in record.moments),
+        samples=record.stream.samples,
         step=record.stream.steps,
         steps=record.stream.steps,
         seconds=record.seconds,
@@ -103,6 +106,7 @@ def _unfinished(folder: RunDirectory, config: Mapping[str, Any]) -> StoredRun:
             lines = folder.events.read_bytes().splitlines()
         events = [event for line in lines if (event := parse_event(line))]
     last = events[-1] if events else {}
+    totals = [event.get("total_samples") for event in events]
     steps, seconds = last.get("steps"), last.get("seconds", 0.0)
     return StoredRun(
         folder.path,
@@ -113,6 +117,7 @@ def _unfinished(folder: RunDirectory, config: Mapping[str, Any]) -> StoredRun:
             for event in events
             if type(event.get("samples")) is int and type(event.get("accuracy")) in (int, float)
         ),
+        samples=next((total for total in reversed(totals) if type(total) is int), 0),
         step=last.get("step", 0),
         steps=steps if type(steps) is int else None,
         seconds=float(seconds) if type(seconds) in (int, float) else 0.0,

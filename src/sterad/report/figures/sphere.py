@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sterad.report.section import Run, Section, method_names, run_figures
+from sterad.report.section import Run, Section, method_names, note_methods_without, run_figures
 from sterad.report.style import INK, PALETTE, WIDTH, shorten, use_theme
 from sterad.results.record import RunRecord, SphereFrame
 
@@ -33,7 +33,7 @@ def sphere_section(runs: Sequence[Run], notes: Sequence[str]) -> Section:
         "the space of their fixed directions (squares). A square is hollow before the stream "
         "contains its class; faint points are on the far side of the sphere.",
         run_figures(drawn, draw_spheres, _describe_classes),
-        (*notes, *(f"{name} has no fixed directions." for name in without)),
+        (*notes, *note_methods_without(without, "fixed directions")),
         is_wide=True,
     )
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sterad.report.section import ReportFigure, Run, Section, method_names, run_figures, seed_of
+from sterad.report.section import (
+    ReportFigure,
+    Run,
+    Section,
+    method_names,
+    note_methods_without,
+    run_figures,
+    seed_of,
+)
 from sterad.report.style import add_legend, make_figure, set_stream_axis, task_colors, use_theme
 from sterad.results.grouping import Layout, flatten, format_setting
 from sterad.results.record import RunRecord, StreamFacts
@@ -137,10 +145,10 @@ def memory_section(runs: Sequence[Run], notes: Sequence[str]) -> Section:
     return Section(
         "memory",
         "Memory contents",
-        "Images in memory, stacked in the order of the tasks: one color per task, fine lines "
-        "between classes.",
+        "Images in memory, stacked in the order of the tasks: one color per task, and fine lines "
+        f"between classes if there are at most {_MAX_CLASS_LINES}.",
         run_figures(with_memory, draw_memory, _describe_memory),
-        (*notes, *(f"{name} has no memory." for name in without)),
+        (*notes, *note_methods_without(without, "memory")),
     )
 
 
