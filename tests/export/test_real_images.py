@@ -30,7 +30,9 @@ pytestmark = [
 )
 def test_a_thousand_real_images(method: str, arguments: dict[str, Any], tmp_path: Path) -> None:
     data = Cifar10(root=Path(os.environ["STERAD_DATA"])).load()
-    classifier = OnlineClassifier(method, memory=100, threads=1, **arguments)
+    # Without a precision, processors with bfloat16 use it for the encoder.
+    options: Any = {"memory": 100, "threads": 1, "precision": "float32"}
+    classifier = OnlineClassifier(method, **options, **arguments)
     classifier.partial_fit(data.train_images[:200], data.train_labels[:200])
     exported = load_exported(classifier.export(tmp_path / "model.onnx"), threads=1)
     check_equal(exported, classifier, data.test_images[:1000])
