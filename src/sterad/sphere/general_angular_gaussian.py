@@ -17,7 +17,7 @@ from sterad.sphere.constraints import (
     require_dimension,
     require_points,
 )
-from sterad.sphere.law import SphereDistribution
+from sterad.sphere.distribution import SphereDistribution
 from sterad.sphere.quadrature import log_area, log_chi_mgf
 
 NOT_POSITIVE_DEFINITE = (
