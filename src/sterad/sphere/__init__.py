@@ -1,9 +1,13 @@
 """Stage 7: laws and directions on the unit sphere, in any dimension."""
 
 import sterad.sphere.divergence  # noqa: F401  registers kl_divergence
+from sterad.sphere.angular_central_gaussian import AngularCentralGaussian
 from sterad.sphere.angular_gaussian import AngularGaussian, equivalent_temperature
 from sterad.sphere.directions import moving_means, random_orthonormal, regular_simplex
 from sterad.sphere.distribution import SphereDistribution
+from sterad.sphere.elliptically_symmetric_angular_gaussian import (
+    EllipticallySymmetricAngularGaussian,
+)
 from sterad.sphere.fast_log_kernel import FastLogKernel, fast_log_kernel
 from sterad.sphere.fit import Fit
 from sterad.sphere.general_angular_gaussian import GeneralAngularGaussian
@@ -19,7 +23,9 @@ from sterad.sphere.watson import Watson
 
 __all__ = [
     "LAWS",
+    "AngularCentralGaussian",
     "AngularGaussian",
+    "EllipticallySymmetricAngularGaussian",
     "FastLogKernel",
     "Fit",
     "GeneralAngularGaussian",
