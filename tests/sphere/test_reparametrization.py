@@ -63,7 +63,7 @@ def test_gradient_in_the_concentration(dimension: int, kappa: float) -> None:
 
 @pytest.mark.parametrize(("dimension", "kappa"), [(3, 2.0), (16, 5.0)])
 def test_differentiating_the_rejection_is_biased(dimension: int, kappa: float) -> None:
-    assert abs(z_score(rejection_cosine, kappa, dimension, 100_000)) > 20
+    assert abs(z_score(rejection_cosine, kappa, dimension, 100_000)) > 4
 
 
 @pytest.mark.slow
@@ -73,8 +73,17 @@ def test_gradient_with_a_million_draws(dimension: int, kappa: float) -> None:
     assert abs(z_score(implicit_cosine, kappa, dimension, 1_000_000)) < 4
 
 
-@pytest.mark.parametrize("law", [VonMisesFisher, Watson])
-@pytest.mark.parametrize("dimension", [2, 3, 5])
+@pytest.mark.parametrize(
+    ("law", "dimension"),
+    [
+        (VonMisesFisher, 2),
+        (VonMisesFisher, 3),
+        (VonMisesFisher, 5),
+        pytest.param(Watson, 2, marks=pytest.mark.slow),
+        pytest.param(Watson, 3, marks=pytest.mark.slow),
+        pytest.param(Watson, 5, marks=pytest.mark.slow),
+    ],
+)
 def test_gradient_of_whole_points(law: type[VonMisesFisher] | type[Watson], dimension: int) -> None:
     """E[(a·x)² + b·x] in the parameters v and κ, with the mean direction v/|v|."""
     generator = torch.Generator().manual_seed(4)
