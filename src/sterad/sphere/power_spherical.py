@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from sterad.devices import to_double
-from sterad.sphere.law import LAWS, SphericalLaw, log_area
+from sterad.sphere.law import LAWS, SphericalLaw
+from sterad.sphere.quadrature import log_area
 from sterad.torch_private import standard_gamma
 
 
@@ -22,7 +23,7 @@ class PowerSpherical(SphericalLaw):
     1.5
     """
 
-    has_rsample = True
+    has_differentiable_cosine = True
 
     @staticmethod
     def log_kernel_at(cosine: Tensor, concentration: Tensor, dimension: int) -> Tensor:

@@ -23,6 +23,15 @@ FINE_NODES = 1025
 Function = Callable[[Tensor], Tensor]
 
 
+def log_area(dimension: int) -> float:
+    """Return the logarithm of the area of the unit sphere in R^dimension.
+
+    >>> round(log_area(3) - math.log(4 * math.pi), 12)
+    0.0
+    """
+    return math.log(2) + dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2)
+
+
 def peak_nodes(low: float, high: float, step: float, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return nodes in standard deviations from the peak, and the logarithms of their weights.
 
@@ -105,30 +114,39 @@ def expectation(log_kernel: Function, function: Function, like: Tensor, dimensio
     """Return E[function(t)] under the density exp(log_kernel(t)) relative to the uniform law.
 
     like: (*batch) float64, for shape and device; both functions take (nodes, *batch) cosines.
-    In s = artanh(t) the density is g(t) sech^(d-1)(s), which has one peak: a coarse grid finds the
-    interval that holds the mass, a fine grid integrates over it.
 
     >>> like = torch.zeros((), dtype=torch.float64)
     >>> round(expectation(torch.zeros_like, torch.square, like, 4).item(), 12)
     0.25
     """
-    low, high = _mass_interval(log_kernel, like.detach(), dimension)
-    fraction = torch.linspace(0, 1, FINE_NODES, dtype=torch.float64, device=like.device)
-    s = low + (high - low) * fraction.reshape(-1, *([1] * like.dim()))
-    cosine = torch.tanh(s)
-    weights = torch.softmax(log_kernel(cosine) - (dimension - 1) * log_cosh(s), dim=0)
+    cosine, weights = cosine_weights(log_kernel, like, dimension)
     return (weights * function(cosine)).sum(0)
 
 
+def cosine_weights(log_kernel: Function, like: Tensor, dimension: int) -> tuple[Tensor, Tensor]:
+    """Return nodes and weights of expectations over the cosine: (nodes, *batch) each.
+
+    In s = artanh(t) the density is g(t) sech^(d-1)(s), which has one peak: a coarse grid finds the
+    interval that holds the mass, a fine grid integrates over it.
+    """
+    low, high = mass_interval(log_kernel, like.detach(), dimension)
+    fraction = torch.linspace(0, 1, FINE_NODES, dtype=torch.float64, device=like.device)
+    s = low + (high - low) * fraction.reshape(-1, *([1] * like.dim()))
+    cosine = torch.tanh(s)
+    return cosine, torch.softmax(log_kernel(cosine) - (dimension - 1) * log_cosh(s), dim=0)
+
+
 @torch.no_grad()
-def _mass_interval(log_kernel: Function, like: Tensor, dimension: int) -> tuple[Tensor, Tensor]:
+def mass_interval(
+    log_kernel: Function, like: Tensor, dimension: int, cutoff_nats: float = CUTOFF_NATS
+) -> tuple[Tensor, Tensor]:
     """Return the ends of the interval of s outside which the mass is negligible: (*batch) each."""
     scale = (dimension - 1) ** -0.5  # the standard deviation of s under the uniform law
     x = torch.linspace(-1, 1, COARSE_NODES, dtype=torch.float64, device=like.device)
     grid = scale * torch.sinh(x * math.asinh(60 / scale))
     s = grid.reshape(-1, *([1] * like.dim()))
     height = log_kernel(torch.tanh(s)) - (dimension - 1) * log_cosh(s) + torch.zeros_like(like)
-    inside = height > height.amax(0) - CUTOFF_NATS
+    inside = height > height.amax(0) - cutoff_nats
     index = torch.arange(len(grid), device=like.device).reshape(s.shape)
     first = torch.where(inside, index, len(grid)).amin(0)
     last = torch.where(inside, index, 0).amax(0)

@@ -1,11 +1,22 @@
 """The uniform law on the sphere, the limit of the other laws at concentration zero."""
 
+from typing import Self
+
 import torch
 from torch import Tensor
-from torch.distributions import constraints, register_kl
+from torch.distributions import constraints
 
-from sterad.sphere.constraints import broadcast_shapes, require_dimension, require_points
-from sterad.sphere.law import Shape, SphereDistribution, SphericalLaw, log_area
+from sterad.sphere.constraints import (
+    ArrayLike,
+    as_float_tensor,
+    broadcast_shapes,
+    require_dimension,
+    require_points,
+)
+from sterad.sphere.distribution import Shape, SphereDistribution
+from sterad.sphere.fit import Fit
+from sterad.sphere.quadrature import log_area
+from sterad.sphere.weighted_points import WeightedPoints
 
 
 class Uniform(SphereDistribution):
@@ -31,8 +42,9 @@ class Uniform(SphereDistribution):
         self._like = torch.zeros((), dtype=dtype, device=device)
         super().__init__(torch.Size(batch_shape), torch.Size([dimension]), validate_args)
 
-    def log_prob(self, value: Tensor) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         """Return minus the log area, at `value`: (..., *batch, d) unit rows."""
+        value = as_float_tensor("value", value)
         require_points(self, value)
         shape = broadcast_shapes(value.shape[:-1], self.batch_shape)
         return value.new_full(shape, -log_area(self.dimension))
@@ -52,11 +64,25 @@ class Uniform(SphereDistribution):
         """Zeros: (*batch, d)."""
         return self._like.expand(self.batch_shape + self.event_shape)
 
+    @property
+    def variance(self) -> Tensor:
+        """1/d for each coordinate: (*batch, d)."""
+        return self.mean + 1 / self.dimension
+
     def entropy(self) -> Tensor:
         """Return the log area, the largest entropy that a law on the sphere can have."""
         return (self._like + log_area(self.dimension)).expand(self.batch_shape)
 
-
-@register_kl(SphericalLaw, Uniform)  # type: ignore[untyped-decorator]
-def _kl_to_uniform(p: SphericalLaw, q: Uniform) -> Tensor:
-    return log_area(p.dimension) - p.entropy()
+    @classmethod
+    def _fit(cls, data: WeightedPoints, **shape: float) -> Fit[Self]:
+        batch, like = data.batch_shape, data.points
+        count = data.count.reshape(batch).to(like)
+        return Fit(
+            law=cls(data.dimension, batch, dtype=like.dtype, device=like.device),
+            log_likelihood=-log_area(data.dimension) * count,
+            standard_errors={},
+            count=count,
+            n_parameters=0,
+            at_limit=torch.zeros_like(count, dtype=torch.bool),
+            converged=torch.ones_like(count, dtype=torch.bool),
+        )
