@@ -1,0 +1,170 @@
+"""Rows of points that are read in chunks: large arrays are never copied as a whole.
+
+The messages contain the phrases that scikit-learn's estimator checks look for.
+"""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sterad.errors import SteradError
+from sterad.sphere.constraints import require_unit
+
+CHUNK_NUMBERS = 2**18
+"""Numbers in a chunk, 2 MB in float64: a chunk and its products stay in the cache of a core."""
+
+
+class RowsTypeError(SteradError, TypeError):
+    """An input of a type that cannot be converted to numbers."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Points (n, d) in their own dtype, and weights (n,) in float64.
+
+    `normalize` divides each row by its length when it is read; otherwise rows are of unit length.
+    """
+
+    points: Tensor
+    weights: Tensor
+    normalize: bool = True
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of a point."""
+        return self.points.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def chunks(self, width: int = 0) -> Iterator[tuple[slice, Tensor]]:
+        """Yield the place and the float64 unit rows of each chunk.
+
+        width: numbers that the caller computes per row, if they are more than the coordinates.
+        """
+        size = max(16, CHUNK_NUMBERS // max(self.dimension, width))
+        for start in range(0, len(self), size):
+            place = slice(start, min(start + size, len(self)))
+            yield place, self._unit_rows(self.points[place])
+
+    def row(self, index: int) -> Tensor:
+        """Return one unit row in float64: (d,)."""
+        return self._unit_rows(self.points[index : index + 1])[0]
+
+    def all_rows(self) -> Tensor:
+        """Return all unit rows in the dtype of the points: (n, d), a copy if they are scaled."""
+        return torch.nn.functional.normalize(self.points, dim=1) if self.normalize else self.points
+
+    def _unit_rows(self, points: Tensor) -> Tensor:
+        points = points.double()
+        if not self.normalize:
+            return points
+        # Divided by the largest coordinate first, so that squares neither overflow nor underflow.
+        points = points / points.abs().amax(1, keepdim=True)
+        return torch.nn.functional.normalize(points, dim=1)
+
+
+def read_rows(x: Any, weights: Any = None, normalize: bool = True) -> Rows:
+    """Return points (n, d) as rows after checking them and their weights.
+
+    x: an array, tensor, list or data frame; float32 and float64 are not copied.
+    """
+    points = _as_points(x)
+    rows = Rows(points, _as_weights(weights, len(points)), normalize)
+    size = max(1, CHUNK_NUMBERS // points.shape[1])
+    for start in range(0, len(points), size):
+        _check_values(points[start : start + size], start, normalize)
+    return rows
+
+
+def _as_points(x: Any) -> Tensor:
+    if hasattr(x, "tocsr"):
+        raise RowsTypeError(
+            "X is a sparse matrix, which is not supported: pass X.toarray(), or reduce the number "
+            "of features before"
+        )
+    points = x.detach().cpu() if isinstance(x, Tensor) else _tensor_of(_as_array(x))
+    if points.is_complex():
+        raise SteradError("Complex data not supported: give real numbers")
+    if points.dim() != 2:
+        raise SteradError(
+            f"Expected 2D array, got {points.dim()}D array instead: give one point per row. "
+            "Reshape your data with array.reshape(1, -1) if it is a single sample"
+        )
+    n, dimension = points.shape
+    if dimension < 2:
+        raise SteradError(
+            f"X has {dimension} feature(s) (shape={tuple(points.shape)}) while a minimum of 2 is "
+            "required: points on a sphere have at least two coordinates"
+        )
+    if n == 0:
+        raise SteradError(
+            f"X has 0 sample(s) (shape={tuple(points.shape)}) while a minimum of 1 is required: "
+            "give at least one row"
+        )
+    return points if points.dtype in (torch.float32, torch.float64) else points.double()
+
+
+def _as_array(x: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    try:
+        array = np.asarray(x)
+        if array.dtype == object:
+            array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise RowsTypeError(
+            f"X cannot be converted to one array of numbers ({error}): give rows of equal length"
+        ) from error
+    if array.dtype.kind not in "fiubc":
+        raise RowsTypeError(f"X holds values of type {array.dtype}: give numbers")
+    return array
+
+
+def _tensor_of(array: np.ndarray[Any, np.dtype[Any]]) -> Tensor:
+    if array.dtype.kind == "f" and array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float64)  # float16 and long double; torch has no long double
+    array = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+        return torch.as_tensor(array)  # only read, so read-only arrays are fine
+
+
+def _as_weights(weights: Any, n: int) -> Tensor:
+    if weights is None:
+        return torch.ones(n, dtype=torch.float64, device="cpu")
+    values = torch.as_tensor(weights, dtype=torch.float64, device="cpu").detach()
+    if values.shape != (n,):
+        raise SteradError(
+            f"sample_weight has shape {tuple(values.shape)} and there are {n} rows: give one "
+            "weight per row"
+        )
+    if not bool(values.isfinite().all() & (values >= 0).all()):
+        raise SteradError(
+            "sample_weight contains a number that is negative, infinite or NaN: give weights of "
+            "at least 0"
+        )
+    if not bool(values.any()):
+        raise SteradError("sample_weight is zero for all rows: give at least one positive weight")
+    return values
+
+
+def _check_values(points: Tensor, first: int, normalize: bool) -> None:
+    """Refuse rows that are not finite, and rows without a direction."""
+    largest = points.abs().amax(1)
+    if not bool(largest.isfinite().all()):
+        row = first + int((~largest.isfinite()).nonzero()[0])
+        raise SteradError(
+            f"row {row} of X contains NaN or inf (infinity): remove such rows or fill in the "
+            "missing values"
+        )
+    if normalize and not bool((largest > 0).all()):
+        row = first + int((largest == 0).nonzero()[0])
+        raise SteradError(
+            f"row {row} of X is zero and has no direction: remove zero rows before the fit"
+        )
+    if not normalize:
+        require_unit("a row of X (with normalize=False)", points)
