@@ -3,6 +3,7 @@
 from sterad.sphere.angular_gaussian import AngularGaussian, equivalent_temperature
 from sterad.sphere.directions import moving_means, random_orthonormal, regular_simplex
 from sterad.sphere.fast_log_kernel import FastLogKernel, fast_log_kernel
+from sterad.sphere.fit import Fit
 from sterad.sphere.general_angular_gaussian import GeneralAngularGaussian
 from sterad.sphere.law import LAWS, SphericalLaw, log_area
 from sterad.sphere.power_spherical import PowerSpherical
@@ -15,6 +16,7 @@ __all__ = [
     "LAWS",
     "AngularGaussian",
     "FastLogKernel",
+    "Fit",
     "GeneralAngularGaussian",
     "PowerSpherical",
     "ProjectedStudentT",

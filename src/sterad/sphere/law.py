@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 
 from sterad.devices import to_double
+from sterad.errors import SteradError
 from sterad.registry import Registry
 from sterad.sphere.constraints import (
     ArrayLike,
@@ -21,7 +22,9 @@ from sterad.sphere.constraints import (
     require_unit,
     unit_sphere,
 )
+from sterad.sphere.fit import Fit
 from sterad.sphere.quadrature import expectation
+from sterad.sphere.weighted_points import WeightedPoints
 from sterad.torch_private import standard_gamma
 
 Shape = torch.Size | list[int] | tuple[int, ...]
@@ -60,6 +63,28 @@ class SphereDistribution(Distribution):
 
     def _draw(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         raise NotImplementedError
+
+    @classmethod
+    def fit(cls, points: ArrayLike, weights: ArrayLike | None = None, **shape: float) -> Fit[Self]:
+        """Return the law of maximum likelihood for points, with standard errors.
+
+        points: (*batch, n, d) unit rows, one law for each batch; weights: (*batch, n), ones by
+        default; shape: parameters that are not fitted (df). Computed in float64, returned in the
+        dtype of the points.
+        """
+        return cls._fit(WeightedPoints.batched(points, weights), **shape)
+
+    @classmethod
+    def fit_batch(cls, points: ArrayLike, weights: ArrayLike, **shape: float) -> Fit[Self]:
+        """Return k laws for the same points, (n, d), under k weightings, (k, n).
+
+        The points are not copied k times; the M step of a mixture is one call.
+        """
+        return cls._fit(WeightedPoints.shared(points, weights), **shape)
+
+    @classmethod
+    def _fit(cls, data: WeightedPoints, **shape: float) -> Fit[Self]:
+        raise SteradError(f"{cls.__name__} cannot be fitted: define _fit")
 
     def expand(self, batch_shape: Shape, _instance: Self | None = None) -> Self:
         """Return the same law with its parameters expanded to `batch_shape`."""

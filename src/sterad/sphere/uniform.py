@@ -1,11 +1,15 @@
 """The uniform law on the sphere, the limit of the other laws at concentration zero."""
 
+from typing import Self
+
 import torch
 from torch import Tensor
 from torch.distributions import constraints, register_kl
 
 from sterad.sphere.constraints import broadcast_shapes, require_dimension, require_points
+from sterad.sphere.fit import Fit
 from sterad.sphere.law import Shape, SphereDistribution, SphericalLaw, log_area
+from sterad.sphere.weighted_points import WeightedPoints
 
 
 class Uniform(SphereDistribution):
@@ -55,6 +59,20 @@ class Uniform(SphereDistribution):
     def entropy(self) -> Tensor:
         """Return the log area, the largest entropy that a law on the sphere can have."""
         return (self._like + log_area(self.dimension)).expand(self.batch_shape)
+
+    @classmethod
+    def _fit(cls, data: WeightedPoints, **shape: float) -> Fit[Self]:
+        batch, like = data.batch_shape, data.points
+        count = data.count.reshape(batch).to(like)
+        return Fit(
+            law=cls(data.dimension, batch, dtype=like.dtype, device=like.device),
+            log_likelihood=-log_area(data.dimension) * count,
+            standard_errors={},
+            count=count,
+            n_parameters=0,
+            at_limit=torch.zeros_like(count, dtype=torch.bool),
+            converged=torch.ones_like(count, dtype=torch.bool),
+        )
 
 
 @register_kl(SphericalLaw, Uniform)  # type: ignore[untyped-decorator]

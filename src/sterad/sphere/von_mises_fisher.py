@@ -6,13 +6,23 @@ exponent relative to the peak is p (x/(1+x) - log(1+x) - log cosh u). This needs
 which would overflow or underflow (scipy.special.ive is zero at d = 2048, κ = 100).
 """
 
+from typing import Self
+
 import torch
 from torch import Tensor
 from torch.distributions import register_kl
 
 from sterad.devices import to_double
+from sterad.errors import SteradError
+from sterad.sphere.constraints import as_float_tensor
+from sterad.sphere.fit import Fit
 from sterad.sphere.law import LAWS, SphericalLaw, draw_symmetric_beta, log_area
+from sterad.sphere.maximum_likelihood import MAX_KAPPA, Maximum, split_resultant
 from sterad.sphere.quadrature import log_cosh, log_tilted_sum, peak_nodes
+from sterad.sphere.weighted_points import WeightedPoints
+
+MAX_NEWTON_STEPS = 20
+"""For the concentration; about five are needed."""
 
 
 def _terms(kappa: Tensor, p: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -46,6 +56,42 @@ def log_cosine_mgf(kappa: Tensor, dimension: int) -> Tensor:
     return height - log_integral_at_zero + log_tilted_sum(log_terms, cosines, kappa)
 
 
+def cosine_moments(kappa: Tensor, dimension: int) -> tuple[Tensor, Tensor]:
+    """Return mean and variance of the cosine at concentration κ; float64 in, float64 out.
+
+    >>> mean, variance = cosine_moments(torch.tensor(0.0, dtype=torch.float64), 4)
+    >>> round(mean.item(), 12), round(variance.item(), 12)
+    (0.0, 0.25)
+    """
+    log_terms, cosines, _ = _terms(kappa, dimension - 1)
+    weights = torch.softmax(log_terms, -1)
+    mean = (weights * cosines).sum(-1, keepdim=True)
+    return mean.squeeze(-1), (weights * (cosines - mean).square()).sum(-1)
+
+
+def solve_concentration(length: Tensor, dimension: int) -> Tensor:
+    """Return the κ, at most `MAX_KAPPA`, with mean resultant `length` in [0, 1]; float64.
+
+    Newton's method on A(κ) = length, from A. Banerjee et al., "Clustering on the Unit Hypersphere
+    using von Mises-Fisher Distributions", JMLR 6, 2005. A is concave, so after one step the
+    iterates increase towards the root.
+
+    >>> kappa = solve_concentration(torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64), 3)
+    >>> [round(x, 6) for x in kappa.tolist()]
+    [0.0, 1.796756, 100000000.0]
+    """
+    gap = ((1 - length) * (1 + length)).clamp_min(1e-300)
+    kappa = (length * (dimension - length.square()) / gap).clamp_max(MAX_KAPPA)
+    for _ in range(MAX_NEWTON_STEPS):
+        mean, variance = cosine_moments(kappa, dimension)
+        new = torch.maximum(kappa + (length - mean) / variance, kappa / 4).clamp_max(MAX_KAPPA)
+        is_done = bool(((new - kappa).abs() <= 1e-14 * kappa).all())
+        kappa = new
+        if is_done:
+            break
+    return kappa
+
+
 @LAWS.register("von-mises-fisher", alias=("vmf",))
 class VonMisesFisher(SphericalLaw):
     """The law with log g(t) = κt - log E[exp(κt)].
@@ -77,6 +123,47 @@ class VonMisesFisher(SphericalLaw):
         kappa, length = to_double(self.concentration), to_double(self.mean_resultant_length)
         value = log_area(self.dimension) + log_cosine_mgf(kappa, self.dimension) - kappa * length
         return value.to(self.concentration)
+
+    @classmethod
+    def fit_resultant(cls, resultant: Tensor, count: Tensor) -> Fit[Self]:
+        """Return the law of maximum likelihood from the sum of the points and their number.
+
+        resultant: (*batch, d), the weighted sum of unit rows; count: (*batch), the sum of the
+        weights. These two determine the fit, so that points can be read in chunks.
+
+        >>> points = torch.tensor([[0.6, 0.8], [0.8, 0.6]])
+        >>> fit = VonMisesFisher.fit_resultant(points.sum(0), torch.tensor(2.0))
+        >>> bool(torch.allclose(fit.law.mean_direction, torch.tensor([0.5, 0.5]).sqrt()))
+        True
+        """
+        total = as_float_tensor("resultant", resultant).detach()
+        count = to_double(as_float_tensor("count", count).detach()).expand(total.shape[:-1])
+        if not bool((count > 0).all() and count.isfinite().all() and total.isfinite().all()):
+            raise SteradError("count and resultant must be finite, and count above 0")
+        return cls._fit_sums(to_double(total), count, total)
+
+    @classmethod
+    def _fit(cls, data: WeightedPoints, **shape: float) -> Fit[Self]:
+        total = data.resultant().reshape(*data.batch_shape, data.dimension)
+        return cls._fit_sums(total, data.count.reshape(data.batch_shape), data.points)
+
+    @classmethod
+    def _fit_sums(cls, total: Tensor, count: Tensor, like: Tensor) -> Fit[Self]:
+        """Return the fit from float64 sums, in the dtype of `like`."""
+        dimension = total.shape[-1]
+        direction, length = split_resultant(total, count)
+        kappa = solve_concentration(length, dimension)
+        log_kernel = count * (kappa * length - log_cosine_mgf(kappa, dimension))
+        maximum = Maximum(
+            direction=direction,
+            concentration=kappa,
+            log_likelihood=log_kernel - count * log_area(dimension),
+            information=count * cosine_moments(kappa, dimension)[1],
+            curvature=count * kappa * length,
+            at_limit=(length == 0) | (kappa >= MAX_KAPPA),
+            converged=torch.ones_like(kappa, dtype=torch.bool),
+        )
+        return maximum.as_fit(cls, count, like)
 
     def sample_cosine(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         """Draw by rejection from a transformed beta distribution.

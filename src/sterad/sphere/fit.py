@@ -1,0 +1,84 @@
+"""The result of fitting a law to points by maximum likelihood."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from sterad.errors import SteradError
+
+if TYPE_CHECKING:
+    from sterad.sphere.law import SphereDistribution
+
+Law = TypeVar("Law", bound="SphereDistribution", covariant=True)
+
+
+@dataclass(frozen=True)
+class Fit(Generic[Law]):
+    """A fitted law, or a batch of them, with its uncertainty.
+
+    Weights count as repetitions of a point: a weight of 2 is the point given twice.
+    """
+
+    law: Law
+    """The law that maximizes the likelihood, in the dtype of the points."""
+    log_likelihood: Tensor
+    """The weighted sum of log-densities with respect to area: (*batch)."""
+    standard_errors: Mapping[str, Tensor]
+    """Standard errors from the observed information, by the name of the parameter: (*batch) each.
+
+    For the mean direction it is the standard deviation, in radians, of the angle in one tangent
+    direction. It is infinite where the data do not determine the parameter."""
+    count: Tensor
+    """The sum of the weights: (*batch)."""
+    n_parameters: int
+    """The number of free parameters of one law."""
+    at_limit: Tensor
+    """Whether the concentration is at a limit of its range rather than at a maximum: (*batch).
+
+    The limits are 0 (the resultant is zero) and the concentration of a variance of 1e-8 (all
+    points are equal, or there is only one)."""
+    converged: Tensor
+    """Whether the optimizer reached its tolerance: (*batch)."""
+
+    @property
+    def aic(self) -> Tensor:
+        """Akaike's information criterion, 2k - 2 log L; smaller is better: (*batch)."""
+        return 2 * self.n_parameters - 2 * self.log_likelihood
+
+    @property
+    def bic(self) -> Tensor:
+        """The Bayesian information criterion, k log n - 2 log L; smaller is better: (*batch)."""
+        return self.n_parameters * self.count.log() - 2 * self.log_likelihood
+
+    def confidence_interval(
+        self, level: float = 0.95, parameter: str = "concentration"
+    ) -> tuple[Tensor, Tensor]:
+        """Return the ends of the interval estimate ± z · standard error: (*batch) each.
+
+        The lower end of a concentration that cannot be negative is at least 0.
+
+        >>> from sterad.sphere import VonMisesFisher
+        >>> law = VonMisesFisher(torch.eye(3)[0], 10.0)
+        >>> points = law.sample(torch.Size([500]), generator=torch.Generator().manual_seed(0))
+        >>> low, high = VonMisesFisher.fit(points).confidence_interval(0.95)
+        >>> bool(low < 10 < high)
+        True
+        """
+        if not 0 < level < 1:
+            raise SteradError(f"level is {level}, but must be between 0 and 1: give 0.95 for 95 %")
+        value = getattr(self.law, parameter, None)
+        if parameter not in self.standard_errors or value is None or parameter == "mean_direction":
+            known = [name for name in self.standard_errors if name != "mean_direction"]
+            raise SteradError(
+                f"{type(self.law).__name__} has no interval for {parameter!r}: "
+                + (f"give one of {', '.join(known)}" if known else "it has no concentration")
+            )
+        z = math.sqrt(2) * float(torch.erfinv(torch.tensor(level, dtype=torch.float64)))
+        reach = z * self.standard_errors[parameter]
+        low = value - reach
+        is_signed = bool(getattr(self.law, "has_signed_concentration", False))
+        return low if is_signed else low.clamp_min(0), value + reach

@@ -1,0 +1,85 @@
+"""Maximum likelihood for a mean direction and a concentration."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import torch
+from torch import Tensor
+
+from sterad.sphere.fit import Fit
+
+if TYPE_CHECKING:
+    from sterad.sphere.law import SphericalLaw
+
+MIN_VARIANCE = 1e-8
+"""Variance at the mode below which points count as equal: the concentration stops there."""
+MAX_KAPPA = 1 / MIN_VARIANCE
+"""The same as a concentration of the von Mises-Fisher law."""
+MIN_RESULTANT = 1e-12
+"""Mean resultant length below which the resultant counts as zero: it is a rounding error."""
+
+Law = TypeVar("Law", bound="SphericalLaw")
+
+
+@dataclass(frozen=True)
+class Maximum:
+    """A maximum of the likelihood; all tensors are float64, (*batch) unless stated."""
+
+    direction: Tensor
+    """The mean direction: (*batch, d) unit rows."""
+    concentration: Tensor
+    log_likelihood: Tensor
+    """With respect to area."""
+    information: Tensor
+    """Observed information about the concentration, the direction being unknown."""
+    curvature: Tensor
+    """Mean of minus the second derivatives of the log-likelihood over the tangent directions."""
+    at_limit: Tensor
+    converged: Tensor
+
+    def as_fit(self, cls: type[Law], count: Tensor, like: Tensor, **shape: float) -> Fit[Law]:
+        """Return the fit of a law of class `cls`, in the dtype and on the device of `like`."""
+        make = cast(Any, cls)
+        law: Law = make(self.direction.to(like), self.concentration.to(like), **shape)
+        is_capped = self.at_limit & (self.concentration > 0)
+        return Fit(
+            law=law,
+            log_likelihood=self.log_likelihood.to(like),
+            standard_errors={
+                "concentration": standard_error(self.information, is_capped).to(like),
+                "mean_direction": standard_error(self.curvature).to(like),
+            },
+            count=count.to(like),
+            n_parameters=law.dimension,
+            at_limit=self.at_limit.to(like.device),
+            converged=self.converged.to(like.device),
+        )
+
+
+def standard_error(information: Tensor, is_unknown: Tensor | None = None) -> Tensor:
+    """Return 1/√information, infinite where the information is not positive.
+
+    >>> standard_error(torch.tensor([4.0, 0.0]))
+    tensor([0.5000,    inf])
+    """
+    known = information > 0
+    if is_unknown is not None:
+        known = known & ~is_unknown
+    error = torch.rsqrt(torch.where(known, information, torch.ones_like(information)))
+    return torch.where(known, error, torch.inf)
+
+
+def split_resultant(total: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    """Return direction and mean length of a resultant; the first axis and 0 if it is zero.
+
+    >>> split_resultant(torch.tensor([0.0, 1.0]), torch.tensor(2.0))
+    (tensor([0., 1.]), tensor(0.5000))
+    """
+    norm = torch.linalg.vector_norm(total, dim=-1)
+    length = (norm / count).clamp_max(1)
+    length = torch.where(length > MIN_RESULTANT, length, torch.zeros_like(length))
+    axis = torch.zeros_like(total)
+    axis[..., 0] = 1
+    is_zero = (length == 0).unsqueeze(-1)
+    safe = torch.where(is_zero, torch.ones_like(norm).unsqueeze(-1), norm.unsqueeze(-1))
+    return torch.where(is_zero, axis, total / safe), length
