@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from sterad.errors import not_fitted
 from sterad.estimator.finished import FinishedState, ProcessLock, chunks_of
 from sterad.estimator.inputs import Arrays, InputFormat, check_inputs, check_weights
 from sterad.estimator.learning_call import LearningCall, check_declared, check_rows, declare

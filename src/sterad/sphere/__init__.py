@@ -6,6 +6,7 @@ from sterad.sphere.fast_log_kernel import FastLogKernel, fast_log_kernel
 from sterad.sphere.fit import Fit
 from sterad.sphere.general_angular_gaussian import GeneralAngularGaussian
 from sterad.sphere.law import LAWS, SphericalLaw, log_area
+from sterad.sphere.mixture import SphericalMixture
 from sterad.sphere.power_spherical import PowerSpherical
 from sterad.sphere.projected_student_t import ProjectedStudentT
 from sterad.sphere.spherical_cauchy import SphericalCauchy
@@ -22,6 +23,7 @@ __all__ = [
     "ProjectedStudentT",
     "SphericalCauchy",
     "SphericalLaw",
+    "SphericalMixture",
     "Uniform",
     "VonMisesFisher",
     "equivalent_temperature",

@@ -233,12 +233,7 @@ class SphericalMixture(EstimatorParameters):
         components = self._fitted()
         names = getattr(self, "feature_names_in_", None)
         check_names(column_names(X), names, type(self).__name__)
-        rows = read_rows(X, None, self.normalize)
-        if rows.dimension != self.n_features_in_:
-            raise SteradError(
-                f"X has {rows.dimension} features, but SphericalMixture is expecting "
-                f"{self.n_features_in_} features as input: give those of the fit"
-            )
+        rows = read_rows(X, None, self.normalize, self.n_features_in_)
         chunks = rows.chunks(chunk_width(components))
         parts = [function(components.log_joint(points)) for _, points in chunks]
         values: Array = torch.cat(parts).numpy()

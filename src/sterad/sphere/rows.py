@@ -69,12 +69,15 @@ class Rows:
         return torch.nn.functional.normalize(points, dim=1)
 
 
-def read_rows(x: Any, weights: Any = None, normalize: bool = True) -> Rows:
+def read_rows(
+    x: Any, weights: Any = None, normalize: bool = True, fitted_dimension: int | None = None
+) -> Rows:
     """Return points (n, d) as rows after checking them and their weights.
 
     x: an array, tensor, list or data frame; float32 and float64 are not copied.
+    fitted_dimension: the number of columns that they must have.
     """
-    points = _as_points(x)
+    points = _as_points(x, fitted_dimension)
     rows = Rows(points, _as_weights(weights, len(points)), normalize)
     size = max(1, CHUNK_NUMBERS // points.shape[1])
     for start in range(0, len(points), size):
@@ -82,7 +85,7 @@ def read_rows(x: Any, weights: Any = None, normalize: bool = True) -> Rows:
     return rows
 
 
-def _as_points(x: Any) -> Tensor:
+def _as_points(x: Any, fitted_dimension: int | None) -> Tensor:
     if hasattr(x, "tocsr"):
         raise RowsTypeError(
             "X is a sparse matrix, which is not supported: pass X.toarray(), or reduce the number "
@@ -97,6 +100,11 @@ def _as_points(x: Any) -> Tensor:
             "Reshape your data with array.reshape(1, -1) if it is a single sample"
         )
     n, dimension = points.shape
+    if fitted_dimension is not None and dimension != fitted_dimension:
+        raise SteradError(
+            f"X has {dimension} features, but SphericalMixture is expecting {fitted_dimension} "
+            "features as input: give those of the fit"
+        )
     if dimension < 2:
         raise SteradError(
             f"X has {dimension} feature(s) (shape={tuple(points.shape)}) while a minimum of 2 is "
@@ -136,7 +144,8 @@ def _tensor_of(array: np.ndarray[Any, np.dtype[Any]]) -> Tensor:
 def _as_weights(weights: Any, n: int) -> Tensor:
     if weights is None:
         return torch.ones(n, dtype=torch.float64, device="cpu")
-    values = torch.as_tensor(weights, dtype=torch.float64, device="cpu").detach()
+    given = weights.detach().cpu() if isinstance(weights, Tensor) else np.asarray(weights)
+    values = torch.as_tensor(given, dtype=torch.float64, device="cpu")
     if values.shape != (n,):
         raise SteradError(
             f"sample_weight has shape {tuple(values.shape)} and there are {n} rows: give one "
