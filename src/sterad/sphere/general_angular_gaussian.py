@@ -17,8 +17,8 @@ from sterad.sphere.constraints import (
     require_dimension,
     require_points,
 )
-from sterad.sphere.law import SphereDistribution, log_area
-from sterad.sphere.quadrature import log_chi_mgf
+from sterad.sphere.law import SphereDistribution
+from sterad.sphere.quadrature import log_area, log_chi_mgf
 
 NOT_POSITIVE_DEFINITE = (
     "the covariance is not positive definite: give a symmetric matrix with positive eigenvalues "

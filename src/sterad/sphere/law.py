@@ -1,9 +1,8 @@
 """The base classes of laws on the unit sphere, with and without symmetry about a direction."""
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
-from typing import Self
+from typing import Any, ClassVar, Self, cast
 
 import torch
 from torch import Tensor
@@ -23,7 +22,8 @@ from sterad.sphere.constraints import (
     unit_sphere,
 )
 from sterad.sphere.fit import Fit
-from sterad.sphere.quadrature import expectation
+from sterad.sphere.newton import maximize
+from sterad.sphere.quadrature import expectation, log_area
 from sterad.sphere.weighted_points import WeightedPoints
 from sterad.torch_private import standard_gamma
 
@@ -31,19 +31,12 @@ Shape = torch.Size | list[int] | tuple[int, ...]
 """What torch accepts as the shape of samples."""
 
 
-def log_area(dimension: int) -> float:
-    """Return the logarithm of the area of the unit sphere in R^dimension.
-
-    >>> round(log_area(3) - math.log(4 * math.pi), 12)
-    0.0
-    """
-    return math.log(2) + dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2)
-
-
 class SphereDistribution(Distribution):
     """A distribution of points on the unit sphere; subclasses implement `log_prob` and `_draw`."""
 
     support: constraints.Constraint = unit_sphere
+    fitted_parameters: ClassVar[frozenset[str]] = frozenset({"mean_direction", "concentration"})
+    """Names of the parameters that `fit` estimates; others keep the value given to it."""
 
     @property
     def dimension(self) -> int:
@@ -72,6 +65,7 @@ class SphereDistribution(Distribution):
         default; shape: parameters that are not fitted (df). Computed in float64, returned in the
         dtype of the points.
         """
+        cls._require_shape(shape)
         return cls._fit(WeightedPoints.batched(points, weights), **shape)
 
     @classmethod
@@ -80,7 +74,17 @@ class SphereDistribution(Distribution):
 
         The points are not copied k times; the M step of a mixture is one call.
         """
+        cls._require_shape(shape)
         return cls._fit(WeightedPoints.shared(points, weights), **shape)
+
+    @classmethod
+    def _require_shape(cls, given: Mapping[str, float]) -> None:
+        """Raise if an argument of a fit is no parameter of the law, or one that is fitted."""
+        fixed = sorted(set(cast(Any, cls.arg_constraints)) - cls.fitted_parameters)
+        for name in given:
+            if name not in fixed:
+                allowed = f"give only {', '.join(fixed)}" if fixed else "leave it out"
+                raise SteradError(f"{cls.__name__} cannot be fitted with a given {name}: {allowed}")
 
     @classmethod
     def _fit(cls, data: WeightedPoints, **shape: float) -> Fit[Self]:
@@ -189,6 +193,12 @@ class SphericalLaw(SphereDistribution):
         kappa = to_double(self.concentration)
         value = expectation(self._log_kernel, function, kappa, self.dimension)
         return value.to(self.concentration)
+
+    @classmethod
+    def _fit(cls, data: WeightedPoints, **shape: float) -> Fit[Self]:
+        return maximize(cls, data, **shape).as_fit(
+            cls, data.count.reshape(data.batch_shape), data.points, **shape
+        )
 
     def _draw(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         cosine = self.sample_cosine(shape[:-1], generator).unsqueeze(-1)

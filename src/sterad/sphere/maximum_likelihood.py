@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from sterad.sphere.fit import Fit
+from sterad.sphere.quadrature import log_area
 
 if TYPE_CHECKING:
     from sterad.sphere.law import SphericalLaw
@@ -23,13 +24,13 @@ Law = TypeVar("Law", bound="SphericalLaw")
 
 @dataclass(frozen=True)
 class Maximum:
-    """A maximum of the likelihood; all tensors are float64, (*batch) unless stated."""
+    """A maximum of the likelihood; all tensors are float64, (k,) unless stated."""
 
     direction: Tensor
-    """The mean direction: (*batch, d) unit rows."""
+    """The mean direction: (k, d) unit rows."""
     concentration: Tensor
     log_likelihood: Tensor
-    """With respect to area."""
+    """Relative to the uniform law."""
     information: Tensor
     """Observed information about the concentration, the direction being unknown."""
     curvature: Tensor
@@ -38,21 +39,23 @@ class Maximum:
     converged: Tensor
 
     def as_fit(self, cls: type[Law], count: Tensor, like: Tensor, **shape: float) -> Fit[Law]:
-        """Return the fit of a law of class `cls`, in the dtype and on the device of `like`."""
-        make = cast(Any, cls)
-        law: Law = make(self.direction.to(like), self.concentration.to(like), **shape)
+        """Return the fit of a law of class `cls` in the dtype of `like`; count: (*batch)."""
+        batch, dimension = count.shape, self.direction.shape[-1]
+        direction = self.direction.reshape(*batch, dimension).to(like)
         is_capped = self.at_limit & (self.concentration > 0)
+        errors = {
+            "concentration": standard_error(self.information, is_capped),
+            "mean_direction": standard_error(self.curvature),
+        }
+        log_likelihood = self.log_likelihood.reshape(batch) - count * log_area(dimension)
         return Fit(
-            law=law,
-            log_likelihood=self.log_likelihood.to(like),
-            standard_errors={
-                "concentration": standard_error(self.information, is_capped).to(like),
-                "mean_direction": standard_error(self.curvature).to(like),
-            },
+            law=cast(Any, cls)(direction, self.concentration.reshape(batch).to(like), **shape),
+            log_likelihood=log_likelihood.to(like),
+            standard_errors={name: x.reshape(batch).to(like) for name, x in errors.items()},
             count=count.to(like),
-            n_parameters=law.dimension,
-            at_limit=self.at_limit.to(like.device),
-            converged=self.converged.to(like.device),
+            n_parameters=dimension,
+            at_limit=self.at_limit.reshape(batch).to(like.device),
+            converged=self.converged.reshape(batch).to(like.device),
         )
 
 
@@ -83,3 +86,16 @@ def split_resultant(total: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     is_zero = (length == 0).unsqueeze(-1)
     safe = torch.where(is_zero, torch.ones_like(norm).unsqueeze(-1), norm.unsqueeze(-1))
     return torch.where(is_zero, axis, total / safe), length
+
+
+def approximate_kappa(length: Tensor, dimension: int) -> Tensor:
+    """Return a von Mises-Fisher concentration close to that with mean resultant `length`.
+
+    A. Banerjee et al., "Clustering on the Unit Hypersphere using von Mises-Fisher Distributions",
+    JMLR 6, 2005.
+
+    >>> approximate_kappa(torch.tensor(0.5), 3)
+    tensor(1.8333)
+    """
+    gap = ((1 - length) * (1 + length)).clamp_min(1e-300)
+    return (length * (dimension - length.square()) / gap).clamp_max(MAX_KAPPA)

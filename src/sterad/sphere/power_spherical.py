@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from sterad.devices import to_double
-from sterad.sphere.law import LAWS, SphericalLaw, log_area
+from sterad.sphere.law import LAWS, SphericalLaw
+from sterad.sphere.quadrature import log_area
 from sterad.torch_private import standard_gamma
 
 

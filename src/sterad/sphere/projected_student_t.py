@@ -10,6 +10,8 @@ relative to the peak is δu - n log(1 + 2 (cosh s*/C) sinh²(u/2) + (δ/n) sinh 
 ν from 0.1 (below, the tails leave the nodes) to 1e8 (above, digits cancel).
 """
 
+from typing import Self
+
 import torch
 from torch import Tensor
 from torch.distributions import constraints
@@ -17,8 +19,10 @@ from torch.distributions import constraints
 from sterad.devices import to_double
 from sterad.errors import SteradError
 from sterad.sphere.constraints import ArrayLike, as_float_tensor, broadcast_shapes
+from sterad.sphere.fit import Fit
 from sterad.sphere.law import LAWS, SphericalLaw
 from sterad.sphere.quadrature import peak_nodes
+from sterad.sphere.weighted_points import WeightedPoints
 from sterad.torch_private import standard_gamma
 
 DEFAULT_DF = 3.0
@@ -111,6 +115,10 @@ class ProjectedStudentT(SphericalLaw):
     def concentration_of(variance: float) -> float:
         """Return κ = 1/σ for X ~ t_df(μ, σ²I) with a mean of unit length."""
         return float(variance**-0.5)
+
+    @classmethod
+    def _fit(cls, data: WeightedPoints, **shape: float) -> Fit[Self]:
+        return super()._fit(data, **{"df": DEFAULT_DF, **shape})
 
     def _draw(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         mean = to_double(self.concentration).unsqueeze(-1) * to_double(self.mean_direction)

@@ -23,6 +23,15 @@ FINE_NODES = 1025
 Function = Callable[[Tensor], Tensor]
 
 
+def log_area(dimension: int) -> float:
+    """Return the logarithm of the area of the unit sphere in R^dimension.
+
+    >>> round(log_area(3) - math.log(4 * math.pi), 12)
+    0.0
+    """
+    return math.log(2) + dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2)
+
+
 def peak_nodes(low: float, high: float, step: float, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return nodes in standard deviations from the peak, and the logarithms of their weights.
 

@@ -8,7 +8,8 @@ from torch.distributions import constraints, register_kl
 
 from sterad.sphere.constraints import broadcast_shapes, require_dimension, require_points
 from sterad.sphere.fit import Fit
-from sterad.sphere.law import Shape, SphereDistribution, SphericalLaw, log_area
+from sterad.sphere.law import Shape, SphereDistribution, SphericalLaw
+from sterad.sphere.quadrature import log_area
 from sterad.sphere.weighted_points import WeightedPoints
 
 

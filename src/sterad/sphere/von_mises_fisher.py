@@ -16,9 +16,14 @@ from sterad.devices import to_double
 from sterad.errors import SteradError
 from sterad.sphere.constraints import as_float_tensor
 from sterad.sphere.fit import Fit
-from sterad.sphere.law import LAWS, SphericalLaw, draw_symmetric_beta, log_area
-from sterad.sphere.maximum_likelihood import MAX_KAPPA, Maximum, split_resultant
-from sterad.sphere.quadrature import log_cosh, log_tilted_sum, peak_nodes
+from sterad.sphere.law import LAWS, SphericalLaw, draw_symmetric_beta
+from sterad.sphere.maximum_likelihood import (
+    MAX_KAPPA,
+    Maximum,
+    approximate_kappa,
+    split_resultant,
+)
+from sterad.sphere.quadrature import log_area, log_cosh, log_tilted_sum, peak_nodes
 from sterad.sphere.weighted_points import WeightedPoints
 
 MAX_NEWTON_STEPS = 20
@@ -59,9 +64,9 @@ def log_cosine_mgf(kappa: Tensor, dimension: int) -> Tensor:
 def cosine_moments(kappa: Tensor, dimension: int) -> tuple[Tensor, Tensor]:
     """Return mean and variance of the cosine at concentration κ; float64 in, float64 out.
 
-    >>> mean, variance = cosine_moments(torch.tensor(0.0, dtype=torch.float64), 4)
-    >>> round(mean.item(), 12), round(variance.item(), 12)
-    (0.0, 0.25)
+    >>> mean, _ = cosine_moments(torch.tensor(2.0, dtype=torch.float64), 3)
+    >>> round(mean.item(), 6)  # coth 2 - 1/2
+    0.537315
     """
     log_terms, cosines, _ = _terms(kappa, dimension - 1)
     weights = torch.softmax(log_terms, -1)
@@ -72,16 +77,14 @@ def cosine_moments(kappa: Tensor, dimension: int) -> tuple[Tensor, Tensor]:
 def solve_concentration(length: Tensor, dimension: int) -> Tensor:
     """Return the κ, at most `MAX_KAPPA`, with mean resultant `length` in [0, 1]; float64.
 
-    Newton's method on A(κ) = length, from A. Banerjee et al., "Clustering on the Unit Hypersphere
-    using von Mises-Fisher Distributions", JMLR 6, 2005. A is concave, so after one step the
-    iterates increase towards the root.
+    Newton's method on A(κ) = length. A is concave, so after one step the iterates increase towards
+    the root.
 
     >>> kappa = solve_concentration(torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64), 3)
     >>> [round(x, 6) for x in kappa.tolist()]
     [0.0, 1.796756, 100000000.0]
     """
-    gap = ((1 - length) * (1 + length)).clamp_min(1e-300)
-    kappa = (length * (dimension - length.square()) / gap).clamp_max(MAX_KAPPA)
+    kappa = approximate_kappa(length, dimension)
     for _ in range(MAX_NEWTON_STEPS):
         mean, variance = cosine_moments(kappa, dimension)
         new = torch.maximum(kappa + (length - mean) / variance, kappa / 4).clamp_max(MAX_KAPPA)
@@ -153,11 +156,10 @@ class VonMisesFisher(SphericalLaw):
         dimension = total.shape[-1]
         direction, length = split_resultant(total, count)
         kappa = solve_concentration(length, dimension)
-        log_kernel = count * (kappa * length - log_cosine_mgf(kappa, dimension))
         maximum = Maximum(
             direction=direction,
             concentration=kappa,
-            log_likelihood=log_kernel - count * log_area(dimension),
+            log_likelihood=count * (kappa * length - log_cosine_mgf(kappa, dimension)),
             information=count * cosine_moments(kappa, dimension)[1],
             curvature=count * kappa * length,
             at_limit=(length == 0) | (kappa >= MAX_KAPPA),
