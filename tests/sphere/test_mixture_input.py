@@ -94,7 +94,9 @@ def test_names_of_columns_are_checked() -> None:
     names = list("abcde")
     mixture = SphericalMixture(3, random_state=0).fit(NamedColumns(X, names))
     assert mixture.feature_names_in_.tolist() == names
-    assert (mixture.predict(NamedColumns(X, names)) == mixture.predict(NamedColumns(X, names))).all()
+    assert (
+        mixture.predict(NamedColumns(X, names)) == mixture.predict(NamedColumns(X, names))
+    ).all()
     with pytest.raises(SteradError, match="must be in the same order"):
         mixture.predict(NamedColumns(X, names[::-1]))
     with pytest.raises(SteradError, match=r"unseen at fit time:\n- z"):

@@ -6,7 +6,6 @@ from sterad.sphere.fast_log_kernel import FastLogKernel, fast_log_kernel
 from sterad.sphere.fit import Fit
 from sterad.sphere.general_angular_gaussian import GeneralAngularGaussian
 from sterad.sphere.law import LAWS, SphericalLaw
-from sterad.sphere.law import LAWS, SphericalLaw, log_area
 from sterad.sphere.mixture import SphericalMixture
 from sterad.sphere.power_spherical import PowerSpherical
 from sterad.sphere.projected_student_t import ProjectedStudentT

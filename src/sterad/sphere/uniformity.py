@@ -179,7 +179,9 @@ def weighted_chi_squared_tail(value: Tensor, weights: Tensor, counts: Tensor) ->
     mean, scale = float((weights * counts).sum()), float((weights.square() * counts).sum().sqrt())
     # A step of h repeats the distribution with a period of 4π/h, which must hold all of it.
     step = 2 * math.pi / (max(float(value.abs().max()), mean) + 40 * scale)
-    u = (torch.arange(_node_count(step, weights, counts), dtype=torch.float64, device="cpu") + 0.5) * step
+    u = (
+        torch.arange(_node_count(step, weights, counts), dtype=torch.float64, device="cpu") + 0.5
+    ) * step
     phase = (counts * torch.arctan(u.unsqueeze(-1) * weights)).sum(-1) / 2
     factor = torch.exp(-_log_modulus(u, weights, counts)) / u
     tails = [
