@@ -13,7 +13,8 @@ from torch import Tensor
 
 from sterad.errors import SteradError
 from sterad.sphere.fit import Fit
-from sterad.sphere.law import SphereDistribution, log_area
+from sterad.sphere.law import SphereDistribution
+from sterad.sphere.quadrature import log_area
 from sterad.sphere.rows import Rows
 from sterad.sphere.seeding import choose_centers
 
@@ -52,7 +53,7 @@ class Components:
             cosines = (points @ law.mean_direction.double().mT).clamp(-1, 1)
             kernel: Tensor = law.log_kernel(cosines).double()
             return kernel - log_area(law.dimension)
-        return self.law.log_prob(points.unsqueeze(-2)).double()  # type: ignore[no-untyped-call]
+        return self.law.log_prob(points.unsqueeze(-2)).double()
 
 
 @dataclass(frozen=True)

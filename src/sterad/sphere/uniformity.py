@@ -101,7 +101,8 @@ def chi_squared_tail(statistic: Tensor, df: int) -> Tensor:
     0.05
     """
     half = statistic.clamp_min(0) / 2
-    return torch.special.gammaincc(torch.full_like(half, df / 2), half)
+    tail: Tensor = torch.special.gammaincc(torch.full_like(half, df / 2), half)
+    return tail
 
 
 def _sobolev_test(rows: Tensor, kernel: Callable[[Tensor], Tensor]) -> HypothesisResult:
