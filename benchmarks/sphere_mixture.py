@@ -25,10 +25,9 @@ from sklearn.metrics import adjusted_rand_score
 from sterad.sphere import SphericalMixture, VonMisesFisher
 
 Array = np.ndarray[Any, np.dtype[Any]]
-SETTINGS = [(3, 5, 10.0), (3, 5, 40.0), (16, 10, 15.0), (16, 10, 30.0), (64, 10, 25.0)] + [
-    (64, 10, 40.0),
-    (256, 20, 80.0),
-    (256, 20, 120.0),
+SETTINGS = [
+    *((3, 5, 10.0), (3, 5, 40.0), (16, 10, 15.0), (16, 10, 30.0)),
+    *((64, 10, 25.0), (64, 10, 40.0), (256, 20, 80.0), (256, 20, 120.0)),
 ]
 """Dimension, number of components, and smallest concentration; the largest is 4 times that."""
 ROWS = 5000
