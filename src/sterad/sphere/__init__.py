@@ -5,6 +5,11 @@ from sterad.sphere.directions import moving_means, random_orthonormal, regular_s
 from sterad.sphere.fast_log_kernel import FastLogKernel, fast_log_kernel
 from sterad.sphere.fit import Fit
 from sterad.sphere.general_angular_gaussian import GeneralAngularGaussian
+from sterad.sphere.goodness_of_fit import (
+    kolmogorov_smirnov_test,
+    likelihood_ratio_test,
+    vuong_test,
+)
 from sterad.sphere.law import LAWS, SphericalLaw
 from sterad.sphere.mixture import SphericalMixture
 from sterad.sphere.power_spherical import PowerSpherical
@@ -12,6 +17,12 @@ from sterad.sphere.projected_student_t import ProjectedStudentT
 from sterad.sphere.quadrature import log_area
 from sterad.sphere.spherical_cauchy import SphericalCauchy
 from sterad.sphere.uniform import Uniform
+from sterad.sphere.uniformity import (
+    HypothesisResult,
+    ajne_test,
+    gine_test,
+    rayleigh_test,
+)
 from sterad.sphere.von_mises_fisher import VonMisesFisher
 
 __all__ = [
@@ -20,6 +31,7 @@ __all__ = [
     "FastLogKernel",
     "Fit",
     "GeneralAngularGaussian",
+    "HypothesisResult",
     "PowerSpherical",
     "ProjectedStudentT",
     "SphericalCauchy",
@@ -27,10 +39,16 @@ __all__ = [
     "SphericalMixture",
     "Uniform",
     "VonMisesFisher",
+    "ajne_test",
     "equivalent_temperature",
     "fast_log_kernel",
+    "gine_test",
+    "kolmogorov_smirnov_test",
+    "likelihood_ratio_test",
     "log_area",
     "moving_means",
     "random_orthonormal",
+    "rayleigh_test",
     "regular_simplex",
+    "vuong_test",
 ]
