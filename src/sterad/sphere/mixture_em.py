@@ -28,6 +28,10 @@ MAX_RESEEDS = 10
 """How often one run moves empty components to new rows before it gives up."""
 
 
+QUADRATURE_WIDTH = 25
+"""Numbers per row and component that a chunk has room for in laws that are integrated."""
+
+
 class EmptyComponentError(SteradError):
     """Components stayed without points."""
 
@@ -189,8 +193,10 @@ def new_statistics(rows: Rows, settings: Settings) -> Statistics:
 
 def chunk_width(components: Components) -> int:
     """Return how many numbers per row the densities of all components need."""
-    count = len(components.log_weights)
-    return count if hasattr(components.law, "log_kernel") else count * components.law.dimension
+    law, count = components.law, len(components.log_weights)
+    if hasattr(law, "fit_resultant"):
+        return count
+    return count * (QUADRATURE_WIDTH if hasattr(law, "log_kernel") else law.dimension)
 
 
 def start(
@@ -223,6 +229,8 @@ def reseed(
             f"{int(empty.sum())} of {settings.n_components} components have no points, also after "
             f"{MAX_RESEEDS} new starts: use fewer components"
         )
-    modes: Tensor | None = getattr(components.law, "mode", None)
-    kept = None if modes is None else modes.double()[~empty]
+    try:
+        kept = components.law.mode.double()[~empty]
+    except NotImplementedError:  # a law without a mode: all components start again
+        kept = None
     return start(rows, settings, generator, kept)
