@@ -1,7 +1,13 @@
 """Stage 7: laws and directions on the unit sphere, in any dimension."""
 
+import sterad.sphere.divergence  # noqa: F401  registers kl_divergence
+from sterad.sphere.angular_central_gaussian import AngularCentralGaussian
 from sterad.sphere.angular_gaussian import AngularGaussian, equivalent_temperature
 from sterad.sphere.directions import moving_means, random_orthonormal, regular_simplex
+from sterad.sphere.distribution import SphereDistribution
+from sterad.sphere.elliptically_symmetric_angular_gaussian import (
+    EllipticallySymmetricAngularGaussian,
+)
 from sterad.sphere.fast_log_kernel import FastLogKernel, fast_log_kernel
 from sterad.sphere.fit import Fit
 from sterad.sphere.general_angular_gaussian import GeneralAngularGaussian
@@ -15,6 +21,7 @@ from sterad.sphere.mixture import SphericalMixture
 from sterad.sphere.power_spherical import PowerSpherical
 from sterad.sphere.projected_student_t import ProjectedStudentT
 from sterad.sphere.quadrature import log_area
+from sterad.sphere.rotational_law import RotationalLaw
 from sterad.sphere.spherical_cauchy import SphericalCauchy
 from sterad.sphere.uniform import Uniform
 from sterad.sphere.uniformity import (
@@ -24,21 +31,27 @@ from sterad.sphere.uniformity import (
     rayleigh_test,
 )
 from sterad.sphere.von_mises_fisher import VonMisesFisher
+from sterad.sphere.watson import Watson
 
 __all__ = [
     "LAWS",
+    "AngularCentralGaussian",
     "AngularGaussian",
+    "EllipticallySymmetricAngularGaussian",
     "FastLogKernel",
     "Fit",
     "GeneralAngularGaussian",
     "HypothesisResult",
     "PowerSpherical",
     "ProjectedStudentT",
+    "RotationalLaw",
+    "SphereDistribution",
     "SphericalCauchy",
     "SphericalLaw",
     "SphericalMixture",
     "Uniform",
     "VonMisesFisher",
+    "Watson",
     "ajne_test",
     "equivalent_temperature",
     "fast_log_kernel",

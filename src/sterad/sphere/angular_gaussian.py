@@ -24,8 +24,6 @@ class AngularGaussian(SphericalLaw):
     0.35771469893
     """
 
-    has_rsample = True
-
     @staticmethod
     def log_kernel_at(cosine: Tensor, concentration: Tensor, dimension: int) -> Tensor:
         """Return -κ²/2 + log E[exp(κtR)]."""

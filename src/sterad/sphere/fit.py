@@ -11,7 +11,7 @@ from torch import Tensor
 from sterad.errors import SteradError
 
 if TYPE_CHECKING:
-    from sterad.sphere.law import SphereDistribution
+    from sterad.sphere.distribution import SphereDistribution
 
 Law = TypeVar("Law", bound="SphereDistribution", covariant=True)
 

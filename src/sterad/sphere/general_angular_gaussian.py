@@ -4,6 +4,8 @@ With A = uᵀΣ⁻¹u, λ² = mᵀΣ⁻¹m and γ = uᵀΣ⁻¹m/√A the densit
 A^{-d/2} |Σ|^{-1/2} exp(-λ²/2) E[exp(γR)], R ~ χ_d (docs/mathematics.md).
 """
 
+from typing import Self
+
 import torch
 from torch import Tensor
 from torch.distributions import constraints
@@ -17,20 +19,28 @@ from sterad.sphere.constraints import (
     require_dimension,
     require_points,
 )
-from sterad.sphere.law import SphereDistribution
-from sterad.sphere.quadrature import log_area, log_chi_mgf
-
-NOT_POSITIVE_DEFINITE = (
-    "the covariance is not positive definite: give a symmetric matrix with positive eigenvalues "
-    "(add a multiple of the identity if it is nearly so)"
+from sterad.sphere.covariance import NOT_POSITIVE_DEFINITE, require_full_rank
+from sterad.sphere.distribution import SphereDistribution
+from sterad.sphere.fit import Fit
+from sterad.sphere.gaussian_fit import (
+    Parameters,
+    gaussian_fit,
+    gaussian_log_likelihood,
+    maximize_jointly,
+    moment_start,
+    unit_factor,
 )
+from sterad.sphere.quadrature import log_area, log_chi_mgf
+from sterad.sphere.weighted_points import WeightedPoints
 
 
 class GeneralAngularGaussian(SphereDistribution):
     """The direction of X ~ N(mean, Σ), with Σ given by exactly one of three arguments.
 
     mean: (*batch, d), of any length; covariance_matrix, precision_matrix: (*batch, d, d);
-    scale_tril: the lower Cholesky factor of Σ. For c > 0, cm with c²Σ is the same law.
+    scale_tril: the lower Cholesky factor of Σ. For c > 0, cm with c²Σ is the same law; `fit`
+    returns the one with determinant 1. It reports no standard errors: for d(d + 3)/2 - 1 parameters
+    the observed information is too large a matrix in many dimensions. Use a bootstrap.
 
     >>> law = GeneralAngularGaussian(torch.tensor([1.0, 0.0]), covariance_matrix=torch.eye(2))
     >>> round(law.log_prob(torch.tensor([0.0, 1.0])).item(), 4) # log(1/2π) - 1/2
@@ -42,6 +52,7 @@ class GeneralAngularGaussian(SphereDistribution):
         "scale_tril": constraints.lower_cholesky,
     }
     has_rsample = True
+    fitted_parameters = frozenset({"loc", "scale_tril"})
     loc: Tensor
     scale_tril: Tensor
 
@@ -98,8 +109,9 @@ class GeneralAngularGaussian(SphereDistribution):
         """Σ⁻¹: (*batch, d, d)."""
         return torch.cholesky_inverse(self.scale_tril)
 
-    def log_prob(self, value: Tensor) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         """Return the log-density with respect to area at `value`: (..., *batch, d) unit rows."""
+        value = as_float_tensor("value", value)
         require_points(self, value)
         factor, loc = to_double(self.scale_tril), to_double(self.loc).unsqueeze(-1)
         point = to_double(value).unsqueeze(-1)
@@ -118,6 +130,20 @@ class GeneralAngularGaussian(SphereDistribution):
         noise = torch.randn(shape, generator=generator, dtype=mean.dtype, device=mean.device)
         point = mean + (self.scale_tril @ noise.unsqueeze(-1)).squeeze(-1)
         return torch.nn.functional.normalize(point, dim=-1)
+
+    @classmethod
+    def _fit(cls, data: WeightedPoints, **shape: float) -> Fit[Self]:
+        """Maximize over m and a factor of Σ whose log-diagonal has mean zero."""
+        require_full_rank(cls.__name__, data)
+
+        def objective(values: Parameters) -> Tensor:
+            factor = unit_factor(values[1])
+            return gaussian_log_likelihood(data, values[0], factor) / data.count
+
+        mean, raw = moment_start(data)
+        (mean, raw), slopes = maximize_jointly(objective, (mean, raw))
+        d = data.dimension
+        return gaussian_fit(cls, data, mean, unit_factor(raw), slopes, d * (d + 3) // 2 - 1)
 
 
 def _cholesky_factor(name: str, matrix: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from sterad.sphere.fit import Fit
 from sterad.sphere.quadrature import log_area
 
 if TYPE_CHECKING:
-    from sterad.sphere.law import SphericalLaw
+    from sterad.sphere.rotational_law import RotationalLaw
 
 MIN_VARIANCE = 1e-8
 """Variance at the mode below which points count as equal: the concentration stops there."""
@@ -19,7 +19,7 @@ MAX_KAPPA = 1 / MIN_VARIANCE
 MIN_RESULTANT = 1e-12
 """Mean resultant length below which the resultant counts as zero: it is a rounding error."""
 
-Law = TypeVar("Law", bound="SphericalLaw")
+Law = TypeVar("Law", bound="RotationalLaw")
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,17 @@ class Maximum:
     at_limit: Tensor
     converged: Tensor
 
+    def where(self, condition: Tensor, other: "Maximum") -> "Maximum":
+        """Return this maximum where `condition`, (k,), holds and the other elsewhere."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        column = condition.unsqueeze(-1)
+        return Maximum(*(torch.where(column if x.dim() > 1 else condition, x, y) for x, y in pairs))
+
     def as_fit(self, cls: type[Law], count: Tensor, like: Tensor, **shape: float) -> Fit[Law]:
         """Return the fit of a law of class `cls` in the dtype of `like`; count: (*batch)."""
         batch, dimension = count.shape, self.direction.shape[-1]
         direction = self.direction.reshape(*batch, dimension).to(like)
-        is_capped = self.at_limit & (self.concentration > 0)
+        is_capped = self.at_limit & (self.concentration != 0)
         errors = {
             "concentration": standard_error(self.information, is_capped),
             "mean_direction": standard_error(self.curvature),

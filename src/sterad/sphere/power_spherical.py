@@ -23,7 +23,7 @@ class PowerSpherical(SphericalLaw):
     1.5
     """
 
-    has_rsample = True
+    has_differentiable_cosine = True
 
     @staticmethod
     def log_kernel_at(cosine: Tensor, concentration: Tensor, dimension: int) -> Tensor:

@@ -67,7 +67,6 @@ class ProjectedStudentT(SphericalLaw):
     """
 
     arg_constraints = {**SphericalLaw.arg_constraints, "df": constraints.positive}  # noqa: RUF012
-    has_rsample = True
     df: Tensor
 
     def __init__(

@@ -121,7 +121,7 @@ def expectation(log_kernel: Function, function: Function, like: Tensor, dimensio
     >>> round(expectation(torch.zeros_like, torch.square, like, 4).item(), 12)
     0.25
     """
-    low, high = _mass_interval(log_kernel, like.detach(), dimension)
+    low, high = mass_interval(log_kernel, like.detach(), dimension)
     fraction = torch.linspace(0, 1, FINE_NODES, dtype=torch.float64, device=like.device)
     s = low + (high - low) * fraction.reshape(-1, *([1] * like.dim()))
     cosine = torch.tanh(s)
@@ -130,14 +130,16 @@ def expectation(log_kernel: Function, function: Function, like: Tensor, dimensio
 
 
 @torch.no_grad()
-def _mass_interval(log_kernel: Function, like: Tensor, dimension: int) -> tuple[Tensor, Tensor]:
+def mass_interval(
+    log_kernel: Function, like: Tensor, dimension: int, cutoff_nats: float = CUTOFF_NATS
+) -> tuple[Tensor, Tensor]:
     """Return the ends of the interval of s outside which the mass is negligible: (*batch) each."""
     scale = (dimension - 1) ** -0.5  # the standard deviation of s under the uniform law
     x = torch.linspace(-1, 1, COARSE_NODES, dtype=torch.float64, device=like.device)
     grid = scale * torch.sinh(x * math.asinh(60 / scale))
     s = grid.reshape(-1, *([1] * like.dim()))
     height = log_kernel(torch.tanh(s)) - (dimension - 1) * log_cosh(s) + torch.zeros_like(like)
-    inside = height > height.amax(0) - CUTOFF_NATS
+    inside = height > height.amax(0) - cutoff_nats
     index = torch.arange(len(grid), device=like.device).reshape(s.shape)
     first = torch.where(inside, index, len(grid)).amin(0)
     last = torch.where(inside, index, 0).amax(0)

@@ -20,7 +20,7 @@ class SphericalCauchy(SphericalLaw):
     9.0
     """
 
-    has_rsample = True
+    has_differentiable_cosine = True
 
     @classmethod
     def from_rho(cls, mean_direction: Tensor, rho: Tensor | float) -> "SphericalCauchy":

@@ -4,11 +4,11 @@ from typing import Self
 
 import torch
 from torch import Tensor
-from torch.distributions import constraints, register_kl
+from torch.distributions import constraints
 
 from sterad.sphere.constraints import broadcast_shapes, require_dimension, require_points
+from sterad.sphere.distribution import Shape, SphereDistribution
 from sterad.sphere.fit import Fit
-from sterad.sphere.law import Shape, SphereDistribution, SphericalLaw
 from sterad.sphere.quadrature import log_area
 from sterad.sphere.weighted_points import WeightedPoints
 
@@ -74,8 +74,3 @@ class Uniform(SphereDistribution):
             at_limit=torch.zeros_like(count, dtype=torch.bool),
             converged=torch.ones_like(count, dtype=torch.bool),
         )
-
-
-@register_kl(SphericalLaw, Uniform)  # type: ignore[untyped-decorator]
-def _kl_to_uniform(p: SphericalLaw, q: Uniform) -> Tensor:
-    return log_area(p.dimension) - p.entropy()

@@ -10,7 +10,6 @@ from typing import Self
 
 import torch
 from torch import Tensor
-from torch.distributions import register_kl
 
 from sterad.devices import to_double
 from sterad.errors import SteradError
@@ -191,12 +190,3 @@ class VonMisesFisher(SphericalLaw):
             cosine[pending[accepted]] = w[accepted]
             pending = pending[~accepted]
         return cosine.reshape(shape)
-
-
-@register_kl(VonMisesFisher, VonMisesFisher)  # type: ignore[untyped-decorator]
-def _kl(p: VonMisesFisher, q: VonMisesFisher) -> Tensor:
-    kappa_p, kappa_q = to_double(p.concentration), to_double(q.concentration)
-    cosine = (to_double(p.mean_direction) * to_double(q.mean_direction)).sum(-1)
-    difference = log_cosine_mgf(kappa_q, q.dimension) - log_cosine_mgf(kappa_p, p.dimension)
-    value = (kappa_p - kappa_q * cosine) * to_double(p.mean_resultant_length) + difference
-    return value.to(p.concentration)

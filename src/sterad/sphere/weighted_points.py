@@ -76,6 +76,18 @@ class WeightedPoints:
         """Return the weighted sum of the points: (k, d) float64."""
         return torch.stack([gather(weights, rows) for rows, weights in self.chunks()]).sum(0)
 
+    def scatter(self) -> Tensor:
+        """Return the weighted sum of the outer products of the points: (k, d, d) float64."""
+        total = torch.zeros((), dtype=torch.float64, device=self.weights.device)
+        for rows, weights in self.chunks():
+            total = total + outer_sum(weights, rows)
+        return total
+
+
+def outer_sum(coefficients: Tensor, rows: Tensor) -> Tensor:
+    """Return the sums of outer products of rows, (k or 1, n, d), with coefficients (k, n)."""
+    return (rows * coefficients.unsqueeze(-1)).mT @ rows
+
 
 def project(rows: Tensor, directions: Tensor) -> Tensor:
     """Return the products of rows, (k or 1, n, d), with a direction each, (k, d): (k, n)."""
