@@ -44,7 +44,7 @@ def test_kolmogorovs_distribution_equals_scipys(n: int) -> None:
 def test_kolmogorovs_distribution_for_many_points(n: int) -> None:
     for p in (0.99, 0.5, 0.05, 1e-3):
         distance = float(scipy.stats.kstwo.isf(p, n))
-        assert kolmogorov_tail(distance, n) == pytest.approx(p, rel=1e-3)
+        assert kolmogorov_tail(distance, n) == pytest.approx(p, rel=2e-3)
     assert kolmogorov_tail(0.0, n) == 1
 
 
@@ -74,6 +74,7 @@ def test_a_wrong_law_is_rejected_and_the_right_one_is_not() -> None:
     assert float(kolmogorov_smirnov_test(points, right, 99, generator).p_value) > 0.05
 
 
+@pytest.mark.slow
 def test_degrees_of_freedom_stay_fixed_in_the_resamples() -> None:
     law = ProjectedStudentT(POLE, 2.0, 4.0)
     points = law.sample((40,), generator=torch.Generator().manual_seed(3))

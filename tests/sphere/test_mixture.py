@@ -11,7 +11,14 @@ from sklearn.metrics import adjusted_rand_score
 from torch.distributions import Categorical, MixtureSameFamily
 from torch.nn.functional import normalize
 
-from sterad.sphere import LAWS, SphericalMixture, VonMisesFisher
+from sterad.sphere import (
+    LAWS,
+    EllipticallySymmetricAngularGaussian,
+    GeneralAngularGaussian,
+    SphericalMixture,
+    VonMisesFisher,
+    Watson,
+)
 from sterad.sphere.mixture_em import (
     Components,
     Settings,
@@ -181,6 +188,32 @@ def test_every_law_finds_separated_components(name: str, assignment: str) -> Non
     assert points.shape == (50, 4)
     np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1, rtol=1e-6)
     assert (mixture.predict(points) == components).mean() > 0.9
+
+
+@pytest.mark.parametrize("name", ["watson", "angular-central-gaussian"])
+def test_axial_laws_find_axes(name: str) -> None:
+    """U and -u belong to the same component, also in the start."""
+    law = Watson(torch.eye(3, dtype=torch.float64), 40.0)
+    x = law.sample((80,), generator=torch.Generator().manual_seed(5)).reshape(-1, 3).numpy()
+    mixture = SphericalMixture(3, name, n_init=3, random_state=0).fit(x)
+    assert adjusted_rand_score(np.tile(np.arange(3), 80), mixture.predict(x)) > 0.9
+    np.testing.assert_allclose(mixture.predict_proba(x), mixture.predict_proba(-x), rtol=1e-9)
+    assert hasattr(mixture, "concentrations_") == (name == "watson")
+    assert mixture.sample(10)[0].shape == (10, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "law",
+    [GeneralAngularGaussian, EllipticallySymmetricAngularGaussian, "general-angular-gaussian"],
+)
+def test_laws_with_a_covariance(law: Any) -> None:
+    x, labels = known_mixture(3, 2, rows=200, kappa=30.0)
+    # Rows are not normalized again: with a large mean, their last bit changes the ninth digit.
+    mixture = SphericalMixture(2, law, random_state=0, tol=1e-3, normalize=False).fit(x)
+    assert adjusted_rand_score(labels, mixture.predict(x)) > 0.9
+    scores = mixture.distribution_.log_prob(torch.from_numpy(x))
+    np.testing.assert_allclose(mixture.score_samples(x), scores, rtol=1e-9)
 
 
 def test_bic_finds_the_number_of_components() -> None:

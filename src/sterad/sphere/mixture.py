@@ -16,13 +16,20 @@ from torch import Tensor
 from torch.distributions import Categorical, MixtureSameFamily
 
 from sterad.errors import SteradError, not_fitted
+from sterad.registry import canonical_name
+from sterad.sphere.angular_central_gaussian import AngularCentralGaussian
+from sterad.sphere.distribution import SphereDistribution
+from sterad.sphere.elliptically_symmetric_angular_gaussian import (
+    EllipticallySymmetricAngularGaussian,
+)
 from sterad.sphere.estimator_conventions import (
     EstimatorParameters,
     check_names,
     column_names,
     torch_generator,
 )
-from sterad.sphere.law import LAWS, SphereDistribution
+from sterad.sphere.general_angular_gaussian import GeneralAngularGaussian
+from sterad.sphere.law import LAWS
 from sterad.sphere.mixture_em import (
     Components,
     EmptyComponentError,
@@ -32,9 +39,17 @@ from sterad.sphere.mixture_em import (
     run_em,
 )
 from sterad.sphere.rows import Rows, read_rows
+from sterad.sphere.watson import Watson
 
 Array = npt.NDArray[Any]
 ASSIGNMENTS = ("soft", "hard")
+OTHER_LAWS: dict[str, type[SphereDistribution]] = {
+    "angular-central-gaussian": AngularCentralGaussian,
+    "elliptically-symmetric-angular-gaussian": EllipticallySymmetricAngularGaussian,
+    "general-angular-gaussian": GeneralAngularGaussian,
+    "watson": Watson,
+}
+"""Names of the laws that are not in `LAWS`, which has those whose density grows with the cosine."""
 
 
 class SphericalMixture(EstimatorParameters):
@@ -263,12 +278,15 @@ class SphericalMixture(EstimatorParameters):
 
 def resolve_law(law: Any) -> Any:
     """Return the class of a law from its registered name or from the class itself."""
+    if isinstance(law, str) and canonical_name(law) in OTHER_LAWS:
+        return OTHER_LAWS[canonical_name(law)]
     if isinstance(law, str):
         return LAWS[law]
     if isinstance(law, type) and issubclass(law, SphereDistribution):
         return law
     raise SteradError(
-        f"law is {law!r}: give a registered name, one of {', '.join(LAWS)}, or a class of laws"
+        f"law is {law!r}: give a registered name, one of {', '.join([*LAWS, *OTHER_LAWS])}, or a "
+        "class of laws"
     )
 
 

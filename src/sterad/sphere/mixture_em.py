@@ -12,12 +12,17 @@ import torch
 from torch import Tensor
 
 from sterad.errors import SteradError
+from sterad.sphere.angular_central_gaussian import AngularCentralGaussian
+from sterad.sphere.distribution import SphereDistribution
 from sterad.sphere.fit import Fit
-from sterad.sphere.law import SphereDistribution
 from sterad.sphere.quadrature import log_area
+from sterad.sphere.rotational_law import RotationalLaw
 from sterad.sphere.rows import Rows
 from sterad.sphere.seeding import choose_centers
+from sterad.sphere.watson import Watson
 
+AXIAL_LAWS = (AngularCentralGaussian, Watson)
+"""Laws with the same density at u and -u."""
 START_SHARE = 0.1
 """Share of all rows that each component gets at the start, on top of those nearest to its center.
 
@@ -51,13 +56,12 @@ class Components:
 
     def log_densities(self, points: Tensor) -> Tensor:
         """Return the log-density with respect to area: (n, k) float64."""
-        law: Any = self.law
-        if hasattr(law, "log_kernel") and hasattr(law, "mean_direction"):
+        law = self.law
+        if isinstance(law, RotationalLaw):
             # One product of matrices instead of a (n, k, d) array.
             cosines = (points @ law.mean_direction.double().mT).clamp(-1, 1)
-            kernel: Tensor = law.log_kernel(cosines).double()
-            return kernel - log_area(law.dimension)
-        return self.law.log_prob(points.unsqueeze(-2)).double()
+            return law.log_kernel(cosines).double() - log_area(law.dimension)
+        return law.log_prob(points.unsqueeze(-2)).double()
 
 
 @dataclass(frozen=True)
@@ -196,14 +200,15 @@ def chunk_width(components: Components) -> int:
     law, count = components.law, len(components.log_weights)
     if hasattr(law, "fit_resultant"):
         return count
-    return count * (QUADRATURE_WIDTH if hasattr(law, "log_kernel") else law.dimension)
+    # Laws with a covariance copy it for each row.
+    return count * (QUADRATURE_WIDTH if isinstance(law, RotationalLaw) else law.dimension**2)
 
 
 def start(
     rows: Rows, settings: Settings, generator: torch.Generator, given: Tensor | None = None
 ) -> Components:
     """Fit the components to the rows nearest to centers of k-means++, and a little to all rows."""
-    is_axial = bool(getattr(settings.law, "is_axial", False))
+    is_axial = issubclass(settings.law, AXIAL_LAWS)
     centers = choose_centers(rows, settings.n_components, is_axial, generator, given)
     statistics = new_statistics(rows, settings)
     for place, points in rows.chunks(settings.n_components):
