@@ -23,6 +23,7 @@ from sterad.sphere import (
     ProjectedStudentT,
     SphericalCauchy,
     VonMisesFisher,
+    Watson,
     log_area,
 )
 from tests.sphere import test_angular_gaussian, test_projected_student_t, test_von_mises_fisher
@@ -82,6 +83,18 @@ def exact_cauchy(d: int, kappa: float, cosine: float) -> float:
         return float(p * (mp.log1p(2 * k / p) / 2 - mp.log1p(k * (1 - mp.mpf(cosine)) / p)))
 
 
+def exact_watson(d: int, kappa: float, cosine: float) -> float:
+    """Return κt² minus the log of Kummer's function."""
+    with mp.workdps(60):
+        k, half = mp.mpf(kappa), mp.mpf(d) / 2
+        # Kummer's transformation for κ < 0, whose own series cancels.
+        if kappa < 0:
+            value = k + mp.log(mp.hyp1f1(half - 0.5, half, -k))
+        else:
+            value = mp.log(mp.hyp1f1(0.5, half, k))
+        return float(k * mp.mpf(cosine) ** 2 - value)
+
+
 def kernel_of(law: type, **shape: float) -> Density:
     """Return the log-density of a law of the package."""
 
@@ -108,6 +121,7 @@ def largest_error(
 
 def main() -> None:
     """Print a row for each law and implementation."""
+    axial = (-1000.0, -10.0, -1.0, 1.0, 10.0, 1000.0)
     wide, squares, student = (1e-3, 1.0, 10.0, 100.0, 1e4), (0.1, 1.0, 10.0), (0.5, 5.0, 30.0)
     student_exact: Density = lambda d, kappa, t: test_projected_student_t.exact(t, kappa, 3.0, d)  # noqa: E731
     angular_exact: Density = lambda d, kappa, t: test_angular_gaussian.exact(d, kappa, t)[0]  # noqa: E731
@@ -127,6 +141,7 @@ def main() -> None:
             (0.0, 0.6, 1.0),
         ),
     ]
+    rows.append(("Watson", kernel_of(Watson), exact_watson, axial, COSINES))
     print("| | " + " | ".join(f"d = {d}" for d in DIMENSIONS) + " |")
     print("|---" * (len(DIMENSIONS) + 1) + "|")
     for name, found, exact, kappas, cosines in rows:

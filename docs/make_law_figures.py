@@ -23,7 +23,7 @@ SHOWN = 450
 """Points in a picture."""
 VIEW = torch.nn.functional.normalize(torch.tensor([1.0, -0.55, 0.5], dtype=torch.float64), dim=0)
 """The direction from which the sphere is seen."""
-MEAN = torch.nn.functional.normalize(torch.tensor([0.6, 0.35, 0.75], dtype=torch.float64), dim=0)
+MEAN = torch.nn.functional.normalize(torch.tensor([0.72, 0.12, 0.62], dtype=torch.float64), dim=0)
 """The mean direction of all laws."""
 NEAR, FAR, GRID, ARROW = "#1f6f8b", "#c9dbe2", "#e3e6e8", "#b3401d"
 
@@ -68,9 +68,9 @@ def draw_law(law: Any, direction: Tensor | None, is_axis: bool = False) -> str:
     if direction is not None:
         for sign in (1, -1) if is_axis else (1,):
             (x1,), (y1,), (z1,) = project(sign * direction.unsqueeze(0))
-            style = {"arrowstyle": "-|>", "color": ARROW, "lw": 1.3, "shrinkA": 0, "shrinkB": 0}
+            style = {"arrowstyle": "-|>", "color": ARROW, "lw": 1.6, "shrinkA": 0, "shrinkB": 0}
             axes.annotate(
-                "", (1.22 * x1, 1.22 * y1), (x1, y1), arrowprops=style, zorder=4 if z1 > 0 else 1
+                "", (1.45 * x1, 1.45 * y1), (x1, y1), arrowprops=style, zorder=4 if z1 > 0 else 1
             )
     axes.set(xlim=(-1.28, 1.28), ylim=(-1.28, 1.28), aspect="equal")
     axes.axis("off")
@@ -85,6 +85,8 @@ def build_laws() -> dict[str, tuple[Any, Tensor | None, bool]]:
     """Return, by page, a law, the direction of its arrow, and whether that is an axis."""
     spread = torch.diag(torch.tensor([0.02, 0.9, 0.12], dtype=torch.float64))
     general = sphere.GeneralAngularGaussian(0.8 * MEAN, covariance_matrix=spread)
+    ellipse = torch.diag(torch.tensor([8.0, 1.0], dtype=torch.float64))
+    elliptic = sphere.EllipticallySymmetricAngularGaussian.from_tangent(3.0 * MEAN, ellipse)
     return {
         "von-mises-fisher": (sphere.VonMisesFisher(MEAN, 12.0), MEAN, False),
         "angular-gaussian": (sphere.AngularGaussian(MEAN, 3.0), MEAN, False),
@@ -93,6 +95,10 @@ def build_laws() -> dict[str, tuple[Any, Tensor | None, bool]]:
         "projected-student-t": (sphere.ProjectedStudentT(MEAN, 3.0, 1.5), MEAN, False),
         "uniform": (sphere.Uniform(3, dtype=torch.float64), None, False),
         "general-angular-gaussian": (general, MEAN, False),
+        "watson": (sphere.Watson(MEAN, 10.0), MEAN, True),
+        "watson-girdle": (sphere.Watson(MEAN, -10.0), MEAN, True),
+        "angular-central-gaussian": (sphere.AngularCentralGaussian(30 * spread), None, False),
+        "elliptically-symmetric-angular-gaussian": (elliptic, MEAN, False),
     }
 
 
