@@ -1,6 +1,6 @@
 """Mixtures of von Mises-Fisher laws beside k-means on normalized rows and EM in plain NumPy.
 
-python benchmarks/sphere_mixture.py [--seeds 5] [--data FOLDER] [--text]
+python benchmarks/sphere_mixture.py [known] [real] [time] [--seeds 5] [--data FOLDER]
 
 The adjusted Rand index with known components, on data drawn from mixtures and on MNIST, CIFAR-10
 and sentence embeddings; then the time of one EM step.
@@ -11,6 +11,7 @@ import math
 import os
 import statistics
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -68,21 +69,25 @@ def print_row(name: str, results: list[list[float]]) -> None:
 
 
 def read_mnist(folder: Path) -> tuple[Array, Array]:
-    """Return 10,000 test images of MNIST as rows of pixels, centered, and their digits."""
+    """Return 10,000 test images of MNIST and their digits."""
     images = np.frombuffer((folder / "mnist/t10k-images-idx3-ubyte").read_bytes()[16:], np.uint8)
     labels = np.frombuffer((folder / "mnist/t10k-labels-idx1-ubyte").read_bytes()[8:], np.uint8)
-    x = images.reshape(-1, 784).astype(np.float32)
-    return x - x.mean(0), labels
+    return principal_components(images.reshape(-1, 784)), labels
 
 
 def read_cifar(folder: Path) -> tuple[Array, Array]:
-    """Return 10,000 test images of CIFAR-10: 64 principal components of the pixels."""
+    """Return 10,000 test images of CIFAR-10 and their classes."""
     data = np.frombuffer((folder / "cifar-10-batches-bin/test_batch.bin").read_bytes(), np.uint8)
     rows = data.reshape(-1, 3073)
-    x = rows[:, 1:].astype(np.float32)
+    return principal_components(rows[:, 1:]), rows[:, 0]
+
+
+def principal_components(pixels: Array, count: int = 64) -> Array:
+    """Return the first principal components of the pixels: (n, count)."""
+    x = pixels.astype(np.float32)
     x = x - x.mean(0)
     _, vectors = np.linalg.eigh(x.T @ x)
-    return x @ vectors[:, -64:], rows[:, 0]
+    return x @ vectors[:, -count:]
 
 
 TOPICS = {
@@ -156,36 +161,45 @@ def time_steps(rows: int, dimension: int, count: int, rounds: int = 5) -> None:
     print(f"| {rows:,} | {dimension} | {count} | {ours:.0f} ms | {theirs:.0f} ms |", flush=True)
 
 
-def main() -> None:
-    """Print the tables."""
-    import warnings
-
-    warnings.filterwarnings("ignore", "the mixture has not converged")
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--data", type=Path, help="folder with mnist and cifar-10-batches-bin")
-    parser.add_argument("--text", action="store_true", help="also sentence embeddings")
-    args = parser.parse_args()
-    torch.set_num_threads(1)
-    print("| data | soft EM | hard EM | k-means |\n|---|---|---|---|")
+def compare_known(seeds: int) -> None:
+    """Print the rows of data that are drawn from mixtures."""
     for dimension, count, kappa in SETTINGS:
         results = [
             compare(*draw_mixture(dimension, count, kappa, seed), count, seed)
-            for seed in range(args.seeds)
+            for seed in range(seeds)
         ]
         print_row(f"d = {dimension}, k = {count}, κ = {kappa:.0f} to {4 * kappa:.0f}", results)
-    if args.data is not None:
-        for name, (x, labels) in {
-            "MNIST, pixels": read_mnist(args.data),
-            "CIFAR-10, 64 principal components": read_cifar(args.data),
-        }.items():
-            print_row(name, [compare(x, labels, 10, seed) for seed in range(min(3, args.seeds))])
-    if args.text:
-        x, labels = read_sentences()
-        print_row("sentences", [compare(x, labels, len(TOPICS), s) for s in range(args.seeds)])
-    print("\n| rows | d | k | sterad, a step | NumPy, a step |\n|---|---|---|---|---|")
-    for rows, dimension, count in ((20_000, 64, 10), (20_000, 256, 50), (200_000, 64, 10)):
-        time_steps(rows, dimension, count)
+
+
+def compare_real(seeds: int, folder: Path | None) -> None:
+    """Print the rows of images, if their folder is given, and of sentences."""
+    data = {"sentences, embeddings": read_sentences()}
+    if folder is not None:
+        data["MNIST, 64 principal components"] = read_mnist(folder)
+        data["CIFAR-10, 64 principal components"] = read_cifar(folder)
+    for name, (x, labels) in data.items():
+        count = len(np.unique(labels))
+        print_row(name, [compare(x, labels, count, seed) for seed in range(seeds)])
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", default=["known", "real", "time"])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--data", type=Path, help="folder with mnist and cifar-10-batches-bin")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", "the mixture has not converged")
+    print("| data | soft EM | hard EM | k-means |\n|---|---|---|---|")
+    if "known" in args.parts:
+        compare_known(args.seeds)
+    if "real" in args.parts:
+        compare_real(args.seeds, args.data)
+    if "time" in args.parts:
+        print("\n| rows | d | k | sterad, a step | NumPy, a step |\n|---|---|---|---|---|")
+        for rows, dimension, count in ((20_000, 64, 10), (20_000, 256, 50), (200_000, 64, 10)):
+            time_steps(rows, dimension, count)
 
 
 if __name__ == "__main__":
