@@ -6,6 +6,7 @@ Mises-Fisher Distributions", JMLR 6, 2005: soft and hard assignments, here for a
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from sterad.sphere.quadrature import log_area
 from sterad.sphere.rotational_law import RotationalLaw
 from sterad.sphere.rows import Rows
 from sterad.sphere.seeding import choose_centers
+from sterad.sphere.von_mises_fisher import VonMisesFisher
 from sterad.sphere.watson import Watson
 
 AXIAL_LAWS = (AngularCentralGaussian, Watson)
@@ -52,7 +54,18 @@ class Components:
 
     def log_joint(self, points: Tensor) -> Tensor:
         """Return log weight + log-density of each component; points: (n, d) unit rows: (n, k)."""
+        if isinstance(self.law, VonMisesFisher):
+            constants, slopes = self._linear_form
+            return torch.addmm(constants, points, slopes)
         return self.log_densities(points) + self.log_weights
+
+    @cached_property
+    def _linear_form(self) -> tuple[Tensor, Tensor]:
+        """The log joint density of von Mises-Fisher laws: constants (k,) and slopes (d, k)."""
+        law: Any = self.law
+        constants = law.log_kernel(torch.zeros_like(self.log_weights)).double()
+        slopes = law.mean_direction.double() * law.concentration.double().unsqueeze(1)
+        return constants - log_area(law.dimension) + self.log_weights, slopes.mT
 
     def log_densities(self, points: Tensor) -> Tensor:
         """Return the log-density with respect to area: (n, k) float64."""
@@ -133,7 +146,7 @@ class Responsibilities:
 
     def fit(self, settings: Settings) -> Fit[Any]:
         """Fit all components to the same rows with their own weights."""
-        points, options = self.rows.all_rows(), settings.law_options
+        points, options = self.rows.unit_points, settings.law_options
         fit: Fit[Any] = settings.law.fit_batch(points, self.shares, **options)
         return fit
 
@@ -176,10 +189,14 @@ def expectation_step(
             values, labels = log_joint.max(1)
             shares = torch.nn.functional.one_hot(labels, log_joint.shape[1]).double()
         else:
-            values = torch.logsumexp(log_joint, 1)
-            shares = (log_joint - values.unsqueeze(1)).exp()
+            # One exponential serves both the density and the responsibilities.
+            largest = log_joint.amax(1, keepdim=True)
+            shares = log_joint.sub_(largest).exp_()
+            sums = shares.sum(1, keepdim=True)
+            values = (largest + sums.log()).squeeze(1)
+            shares.div_(sums)
         total += values @ weights
-        statistics.add(place, points, shares * weights.unsqueeze(1))
+        statistics.add(place, points, shares.mul_(weights.unsqueeze(1)))
     return statistics, float(total / rows.weights.sum())
 
 
@@ -191,14 +208,14 @@ def maximization_step(statistics: Statistics, settings: Settings) -> Components:
 
 def new_statistics(rows: Rows, settings: Settings) -> Statistics:
     """Return empty statistics of the kind that the law needs."""
-    has_sums = hasattr(settings.law, "fit_resultant")
+    has_sums = issubclass(settings.law, VonMisesFisher)
     return (ResultantSums if has_sums else Responsibilities)(rows, settings.n_components)
 
 
 def chunk_width(components: Components) -> int:
     """Return how many numbers per row the densities of all components need."""
     law, count = components.law, len(components.log_weights)
-    if hasattr(law, "fit_resultant"):
+    if isinstance(law, VonMisesFisher):
         return count
     # Laws with a covariance copy it for each row.
     return count * (QUADRATURE_WIDTH if isinstance(law, RotationalLaw) else law.dimension**2)

@@ -6,6 +6,7 @@ The messages contain the phrases that scikit-learn's estimator checks look for.
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,10 @@ CHUNK_NUMBERS = 2**18
 """Numbers in a chunk, 2 MB in float64: a chunk and its products stay in the cache of a core."""
 
 
+SMALLEST_LENGTH = 1e-300
+"""Largest coordinate of a row below which the row counts as zero: its inverse would overflow."""
+
+
 class RowsTypeError(SteradError, TypeError):
     """An input of a type that cannot be converted to numbers."""
 
@@ -27,12 +32,13 @@ class RowsTypeError(SteradError, TypeError):
 class Rows:
     """Points (n, d) in their own dtype, and weights (n,) in float64.
 
-    `normalize` divides each row by its length when it is read; otherwise rows are of unit length.
+    inverse_lengths: (n,) float64, by which rows are multiplied when they are read; None for rows
+    that are of unit length.
     """
 
     points: Tensor
     weights: Tensor
-    normalize: bool = True
+    inverse_lengths: Tensor | None = None
 
     @property
     def dimension(self) -> int:
@@ -50,23 +56,24 @@ class Rows:
         size = max(16, CHUNK_NUMBERS // max(self.dimension, width))
         for start in range(0, len(self), size):
             place = slice(start, min(start + size, len(self)))
-            yield place, self._unit_rows(self.points[place])
+            yield place, self._unit_rows(place)
 
     def row(self, index: int) -> Tensor:
         """Return one unit row in float64: (d,)."""
-        return self._unit_rows(self.points[index : index + 1])[0]
+        return self._unit_rows(slice(index, index + 1))[0]
 
-    def all_rows(self) -> Tensor:
-        """Return all unit rows in the dtype of the points: (n, d), a copy if they are scaled."""
-        return torch.nn.functional.normalize(self.points, dim=1) if self.normalize else self.points
+    @cached_property
+    def unit_points(self) -> Tensor:
+        """All unit rows in the dtype of the points: (n, d), a copy if they are scaled."""
+        if self.inverse_lengths is None:
+            return self.points
+        return torch.cat([points.to(self.points.dtype) for _, points in self.chunks()])
 
-    def _unit_rows(self, points: Tensor) -> Tensor:
-        points = points.double()
-        if not self.normalize:
+    def _unit_rows(self, place: slice) -> Tensor:
+        points = self.points[place].double()
+        if self.inverse_lengths is None:
             return points
-        # Divided by the largest coordinate first, so that squares neither overflow nor underflow.
-        points = points / points.abs().amax(1, keepdim=True)
-        return torch.nn.functional.normalize(points, dim=1)
+        return points * self.inverse_lengths[place].unsqueeze(1)
 
 
 def read_rows(
@@ -78,11 +85,13 @@ def read_rows(
     fitted_dimension: the number of columns that they must have.
     """
     points = _as_points(x, fitted_dimension)
-    rows = Rows(points, _as_weights(weights, len(points)), normalize)
+    masses = _as_weights(weights, len(points))
     size = max(1, CHUNK_NUMBERS // points.shape[1])
-    for start in range(0, len(points), size):
-        _check_values(points[start : start + size], start, normalize)
-    return rows
+    inverse_lengths = [
+        _inverse_lengths(points[start : start + size], start, normalize)
+        for start in range(0, len(points), size)
+    ]
+    return Rows(points, masses, torch.cat(inverse_lengths) if normalize else None)
 
 
 def _as_points(x: Any, fitted_dimension: int | None) -> Tensor:
@@ -161,19 +170,23 @@ def _as_weights(weights: Any, n: int) -> Tensor:
     return values
 
 
-def _check_values(points: Tensor, first: int, normalize: bool) -> None:
-    """Refuse rows that are not finite, and rows without a direction."""
-    largest = points.abs().amax(1)
+def _inverse_lengths(points: Tensor, first: int, normalize: bool) -> Tensor:
+    """Return 1/length of each row, and refuse rows that are not finite or have no direction."""
+    largest = points.abs().amax(1).double()
     if not bool(largest.isfinite().all()):
         row = first + int((~largest.isfinite()).nonzero()[0])
         raise SteradError(
             f"row {row} of X contains NaN or inf (infinity): remove such rows or fill in the "
             "missing values"
         )
-    if normalize and not bool((largest > 0).all()):
-        row = first + int((largest == 0).nonzero()[0])
+    if not normalize:
+        require_unit("a row of X (with normalize=False)", points)
+        return largest
+    if not bool((largest > SMALLEST_LENGTH).all()):
+        row = first + int((largest <= SMALLEST_LENGTH).nonzero()[0])
         raise SteradError(
             f"row {row} of X is zero and has no direction: remove zero rows before the fit"
         )
-    if not normalize:
-        require_unit("a row of X (with normalize=False)", points)
+    # Divided by the largest coordinate first, so that squares neither overflow nor underflow.
+    scaled = points.double() / largest.unsqueeze(1)
+    return 1 / (torch.linalg.vector_norm(scaled, dim=1) * largest)
