@@ -189,4 +189,5 @@ def _inverse_lengths(points: Tensor, first: int, normalize: bool) -> Tensor:
         )
     # Divided by the largest coordinate first, so that squares neither overflow nor underflow.
     scaled = points.double() / largest.unsqueeze(1)
-    return 1 / (torch.linalg.vector_norm(scaled, dim=1) * largest)
+    lengths: Tensor = torch.linalg.vector_norm(scaled, dim=1) * largest
+    return lengths.reciprocal()
