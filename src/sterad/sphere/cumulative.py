@@ -25,6 +25,9 @@ CUTOFF_NATS = 100.0
 BISECTIONS = 60
 """Halvings of a panel in the inverse: to the last bit of float64."""
 
+TABLE_END = 19.0
+"""Largest |artanh(t)| of a table: tanh(19) rounds to 1."""
+
 Function = Callable[[Tensor], Tensor]
 
 
@@ -61,13 +64,15 @@ class CosineIntegral:
         """Return the probability of a smaller cosine: (n, k)."""
         panel, x = self.place(cosine)
         value = (self.total.below(panel, x) / self.mass).clamp_max(1)
-        return _set_ends(value, (panel == 0) & (x <= -1), cosine >= 1)
+        is_zero = (panel == 0) & (x <= -1) | (cosine <= -1)
+        return _set_ends(value, is_zero, cosine >= 1)
 
     def above(self, cosine: Tensor) -> Tensor:
         """Return the probability of a larger cosine: (n, k)."""
         panel, x = self.place(cosine)
         value = (self.total.above(panel, x) / self.mass).clamp_max(1)
-        return _set_ends(value, (panel == PANELS - 1) & (x >= 1), cosine <= -1)
+        is_zero = (panel == PANELS - 1) & (x >= 1) | (cosine >= 1)
+        return _set_ends(value, is_zero, cosine <= -1)
 
     def quantile(self, probability: Tensor) -> Tensor:
         """Return the cosines below which each probability lies: (n, k); differentiable."""
@@ -138,11 +143,44 @@ class Antiderivative:
         return self.upper.gather(0, panel + 1) + rest
 
     def _partial(self, panel: Tensor, x: Tensor) -> Tensor:
-        """Evaluate the series of a panel by Clenshaw's rule."""
-        second, first = torch.zeros_like(x), torch.zeros_like(x)
-        for series in self.series[1:].flip(0):
-            second, first = first, series.gather(0, panel) + 2 * x * first - second
-        return self.series[0].gather(0, panel) + x * first - second
+        return evaluate_panels(self.series, panel, x)
+
+
+class KernelTable:
+    """A log kernel at many cosines: interpolated in s = artanh(t) on equal panels.
+
+    log_kernel takes (nodes, k) cosines; like: (k,) float64. `is_resolved` says whether the
+    interpolation is exact to rounding; narrow features of large concentrations may need the law.
+    """
+
+    def __init__(self, log_kernel: Function, like: Tensor) -> None:
+        nodes = torch.from_numpy(chebyshev.chebpts1(NODES)).to(like.device)
+        panels = torch.arange(PANELS, dtype=torch.float64, device=like.device)
+        s = TABLE_END * (2 * (panels[:, None] + (nodes + 1) / 2) / PANELS - 1)
+        values = log_kernel(torch.tanh(s).reshape(-1, 1).expand(-1, len(like)))
+        matrix = torch.linalg.inv(torch.from_numpy(chebyshev.chebvander(nodes.cpu(), NODES - 1)))
+        values = values.reshape(PANELS, NODES, -1)
+        self.series = torch.einsum("cn,pnk->cpk", matrix.to(like.device), values)
+        rest = self.series[-2:].abs().amax((0, 1))
+        self.is_resolved = bool((rest <= 1e-13 * (1 + self.series[0].abs().amax(0))).all())
+
+    def __call__(self, cosine: Tensor) -> Tensor:
+        """Return the log kernel at cosines (..., k)."""
+        rows = torch.atanh(cosine.reshape(-1, cosine.shape[-1]).clamp(-1 + 1e-16, 1 - 1e-16))
+        offset = ((rows / TABLE_END + 1) / 2 * PANELS).clamp(0, PANELS)
+        panel = offset.long().clamp_max(PANELS - 1)
+        return evaluate_panels(self.series, panel, 2 * (offset - panel) - 1).reshape(cosine.shape)
+
+
+def evaluate_panels(series: Tensor, panel: Tensor, x: Tensor) -> Tensor:
+    """Evaluate Chebyshev series (terms, PANELS, k) at positions x of panels, (n, k) each.
+
+    By Clenshaw's rule; a position is in [-1, 1].
+    """
+    second, first = torch.zeros_like(x), torch.zeros_like(x)
+    for term in series[1:].flip(0):
+        second, first = first, term.gather(0, panel) + 2 * x * first - second
+    return series[0].gather(0, panel) + x * first - second
 
 
 @lru_cache(maxsize=4)

@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from sterad.devices import to_double
 from sterad.errors import SteradError
 from sterad.sphere.constraints import broadcast_shapes
+from sterad.sphere.cumulative import KernelTable
 from sterad.sphere.distribution import SphereDistribution
 from sterad.sphere.quadrature import expectation, log_area, log_cosh, mass_interval, peak_nodes
 from sterad.sphere.rotational_law import RotationalLaw
@@ -29,7 +30,7 @@ EQUAL_PANELS = 40
 LEVELS = 14
 """Panels on each side of a special point, each a quarter of the one before it."""
 PANEL_NODES = 12
-CHUNK_COSINES = 1 << 14
+CHUNK_COSINES = 1 << 16
 """Cosines whose log kernel is evaluated at once."""
 
 
@@ -96,23 +97,29 @@ def mean_log_ratio(p: RotationalLaw, q: RotationalLaw) -> Tensor:
     weights = torch.softmax(own + log_weights, 0)
     z, tangent_weights = _tangent_nodes(p.dimension, s.device)
 
+    needs_grad = any(getattr(q, name).requires_grad for name in q.arg_constraints)
+    log_kernel = q._log_kernel if needs_grad else _fast_kernel(q)
+
     def other(rows: Tensor) -> Tensor:
         along, across = torch.tanh(rows) * cosine, torch.exp(-log_cosh(rows)) * sine
         cosines = (along + across * z[:, None, None]).clamp(-1, 1)
-        return (q._log_kernel(cosines) * tangent_weights[:, None, None]).sum(0)
+        return (log_kernel(cosines) * tangent_weights[:, None, None]).sum(0)
 
-    needs_grad = any(getattr(q, name).requires_grad for name in q.arg_constraints)
-    needs_grad = needs_grad or cosine.requires_grad
-    return (weights * (own - _in_chunks(other, s, len(z), needs_grad))).sum(0)
+    return (weights * (own - _in_chunks(other, s, len(z)))).sum(0)
 
 
-def _in_chunks(
-    function: Callable[[Tensor], Tensor], rows: Tensor, factor: int, needs_grad: bool
-) -> Tensor:
+def _fast_kernel(law: RotationalLaw) -> Callable[[Tensor], Tensor]:
+    """Return the log kernel of a law without gradients, interpolated where that is exact."""
+    with torch.no_grad():
+        table = KernelTable(law._log_kernel, to_double(law.concentration))
+    return table if table.is_resolved else law._log_kernel
+
+
+def _in_chunks(function: Callable[[Tensor], Tensor], rows: Tensor, factor: int) -> Tensor:
     """Evaluate a function of the rows in parts; with gradients, parts are evaluated again."""
     size = max(1, CHUNK_COSINES // max(1, rows.shape[1] * factor))
     parts = rows.split(size)
-    if torch.is_grad_enabled() and needs_grad:
+    if torch.is_grad_enabled():
         return torch.cat([checkpoint(function, part, use_reentrant=False) for part in parts])
     return torch.cat([function(part) for part in parts])
 

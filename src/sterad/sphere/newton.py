@@ -230,6 +230,7 @@ def maximize(law: "type[SphericalLaw]", data: WeightedPoints, **shape: float) ->
     start = approximate_kappa(length, data.dimension)
     bounds = law.concentration_of(MAX_VARIANCE), law.concentration_of(MIN_VARIANCE)
     kappa = _interpolated_concentration(law, 1 / start.clamp_min(1 / MAX_VARIANCE)).clamp(*bounds)
+    kappa = torch.where(length == 0, bounds[0], kappa)
     is_fixed = (length == 0) | (start >= MAX_KAPPA)
     converged = is_fixed
     for _ in range(MAX_STEPS):

@@ -117,7 +117,9 @@ class ProjectedStudentT(SphericalLaw):
 
     @classmethod
     def _fit(cls, data: WeightedPoints, **shape: float) -> Fit[Self]:
-        return super()._fit(data, **{"df": DEFAULT_DF, **shape})
+        df = shape.get("df", DEFAULT_DF)
+        _require_degrees(torch.tensor(df, dtype=torch.float64))
+        return super()._fit(data, df=df)
 
     def _draw(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         mean = to_double(self.concentration).unsqueeze(-1) * to_double(self.mean_direction)

@@ -91,7 +91,7 @@ def solve_concentration(length: Tensor, dimension: int) -> Tensor:
         kappa = new
         if is_done:
             break
-    return kappa
+    return torch.where(length == 0, 0.0, kappa)
 
 
 @LAWS.register("von-mises-fisher", alias=("vmf",))
