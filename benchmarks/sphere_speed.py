@@ -1,6 +1,6 @@
 """Time of log_prob and sample of the von Mises-Fisher law beside SciPy and Bessel-based torch.
 
-python benchmarks/sphere_speed.py [--points 1000000] [--rounds 3]
+python benchmarks/sphere_speed.py [--points 1000000] [--rounds 3] [--dimensions 3 64 512]
 
 All in float64 on one thread, in CPU seconds, in turn within each round. Points are in chunks, as
 many coordinates would not fit into memory at once.
@@ -62,10 +62,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--dimensions", type=int, nargs="+", default=DIMENSIONS)
     args = parser.parse_args()
     torch.set_num_threads(1)
     print("| task | d | sterad | torch, Bessel | SciPy |\n|---|---|---|---|---|")
-    for dimension in DIMENSIONS:
+    for dimension in args.dimensions:
         chunk = CHUNK_NUMBERS // dimension
         for task, functions in build(dimension).items():
             times: dict[str, list[float]] = {name: [] for name in functions}

@@ -3,6 +3,7 @@
 python docs/make_law_figures.py
 """
 
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,8 @@ def draw_law(law: Any, direction: Tensor | None, is_axis: bool = False) -> str:
     with plt.rc_context({"svg.hashsalt": "sterad"}):
         figure.savefig(text, format="svg", metadata={"Date": None}, bbox_inches="tight")
     plt.close(figure)
-    return text.getvalue()
+    # A hundredth of a point is enough, and makes the files smaller.
+    return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", text.getvalue())
 
 
 def build_laws() -> dict[str, tuple[Any, Tensor | None, bool]]:
