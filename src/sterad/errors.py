@@ -1,5 +1,6 @@
-"""The error for mistakes of users."""
+"""The errors for mistakes of users."""
 
+import sys
 from collections.abc import Iterable
 
 
@@ -8,6 +9,21 @@ class SteradError(ValueError):
 
     The message names the value, the rule and the remedy.
     """
+
+
+class NotFittedError(SteradError, AttributeError):
+    """A call that needs a fitted estimator."""
+
+
+def not_fitted(message: str) -> NotFittedError:
+    """Return the error, which is also scikit-learn's where scikit-learn is in use."""
+    module = sys.modules.get("sklearn.exceptions")
+    if module is None:
+        return NotFittedError(message)
+    kind: type[NotFittedError] = type(
+        "NotFittedError", (NotFittedError, module.NotFittedError), {"__doc__": "Not fitted."}
+    )
+    return kind(message)
 
 
 def suggest_name(name: str, known: Iterable[str]) -> str:

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
     *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("docs/laws/*.md")),
     *sorted(ROOT.glob("reproduction/*.md")),
 ]
 COMMAND = re.compile(

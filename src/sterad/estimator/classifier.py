@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from sterad.errors import not_fitted
 from sterad.estimator.exporting import Exporting
 from sterad.estimator.finished import FinishedState, ProcessLock, chunks_of
 from sterad.estimator.inputs import Arrays, InputFormat, check_inputs, check_weights
 from sterad.estimator.learning_call import LearningCall, check_declared, check_rows, declare
-from sterad.estimator.parameters import Parameters, not_fitted
+from sterad.estimator.parameters import Parameters
 from sterad.estimator.recipe import Recipe, check_call_options, use_threads
 from sterad.estimator.saved_classifier import (
     from_bytes,

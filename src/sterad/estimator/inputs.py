@@ -5,7 +5,6 @@ The messages contain the phrases that scikit-learn's estimator checks look for.
 
 import sys
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from torch import Tensor
 from sterad.data.arrays import as_inputs
 from sterad.errors import SteradError
 from sterad.labels import to_python_labels
+from sterad.sphere.estimator_conventions import column_names, describe_difference
 
 Arrays = npt.ArrayLike | Tensor
 Array = npt.NDArray[Any]
@@ -35,7 +35,7 @@ class InputFormat:
     def check(self, inputs: Array, names: tuple[str, ...] | None) -> None:
         """Refuse feature vectors of another length, and other names of columns."""
         if names is not None and self.names is not None and names != self.names:
-            raise SteradError(_describe_difference(names, self.names))
+            raise SteradError(describe_difference(names, self.names))
         if (names is None) != (self.names is None) and len(self.shape) == 1:
             with_names = "does not have valid" if names is None else "has"
             fitted = "with" if names is None else "without"
@@ -58,7 +58,7 @@ def check_inputs(x: Any) -> tuple[Array, tuple[str, ...] | None]:
             "the inputs are a sparse matrix, which is not supported: pass x.toarray(), or reduce "
             "the number of features before"
         )
-    names = _column_names(x)
+    names = column_names(x)
     values = x if isinstance(x, Tensor) else _to_numbers(x)
     if values.ndim < 2:
         kind = "1D" if values.ndim else "scalar"
@@ -153,35 +153,6 @@ def _as_array(values: Any) -> Array:
         raise SteradError(
             f"images cannot be converted to one array ({error}): give all of them the same shape"
         ) from error
-
-
-def _column_names(x: Any) -> tuple[str, ...] | None:
-    """Return the names of the columns of a data frame, if all are strings."""
-    columns = getattr(x, "columns", None)
-    if columns is None or callable(columns):
-        return None
-    names = list(columns)
-    kinds = {isinstance(name, str) for name in names}
-    if kinds == {True, False}:
-        raise InputTypeError(
-            "Feature names are only supported if all input features have string names: rename the "
-            "columns that are not strings"
-        )
-    return tuple(names) if kinds == {True} else None
-
-
-def _describe_difference(names: Sequence[str], fitted: Sequence[str]) -> str:
-    """Return a message in the form of scikit-learn."""
-    lines = ["The feature names should match those that were passed during fit."]
-    unseen, missing = sorted(set(names) - set(fitted)), sorted(set(fitted) - set(names))
-    if unseen:
-        lines += ["Feature names unseen at fit time:", *(f"- {name}" for name in unseen[:5])]
-    if missing:
-        lines += ["Feature names seen at fit time, yet now missing:"]
-        lines += [f"- {name}" for name in missing[:5]]
-    if not unseen and not missing:
-        lines += ["Feature names must be in the same order as they were in fit."]
-    return "\n".join(lines) + "\n"
 
 
 def _conversion_warning() -> type[Warning]:

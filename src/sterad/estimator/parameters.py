@@ -5,28 +5,12 @@ They are implemented here because scikit-learn is an optional dependency.
 
 import html
 import inspect
-import sys
 import warnings
 from typing import Any, Self
 
 from sterad.errors import SteradError
 from sterad.methods import METHODS, Learner
 from sterad.validation import field_names, unknown_field
-
-
-class NotFittedError(SteradError, AttributeError):
-    """A call that needs a classifier that has learned something."""
-
-
-def not_fitted(message: str) -> NotFittedError:
-    """Return the error, which is also scikit-learn's where scikit-learn is in use."""
-    module = sys.modules.get("sklearn.exceptions")
-    if module is None:
-        return NotFittedError(message)
-    kind: type[NotFittedError] = type(
-        "NotFittedError", (NotFittedError, module.NotFittedError), {"__doc__": "Not fitted."}
-    )
-    return kind(message)
 
 
 class Parameters:

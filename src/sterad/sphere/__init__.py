@@ -11,13 +11,25 @@ from sterad.sphere.elliptically_symmetric_angular_gaussian import (
 from sterad.sphere.fast_log_kernel import FastLogKernel, fast_log_kernel
 from sterad.sphere.fit import Fit
 from sterad.sphere.general_angular_gaussian import GeneralAngularGaussian
+from sterad.sphere.goodness_of_fit import (
+    kolmogorov_smirnov_test,
+    likelihood_ratio_test,
+    vuong_test,
+)
 from sterad.sphere.law import LAWS, SphericalLaw
+from sterad.sphere.mixture import SphericalMixture
 from sterad.sphere.power_spherical import PowerSpherical
 from sterad.sphere.projected_student_t import ProjectedStudentT
 from sterad.sphere.quadrature import log_area
 from sterad.sphere.rotational_law import RotationalLaw
 from sterad.sphere.spherical_cauchy import SphericalCauchy
 from sterad.sphere.uniform import Uniform
+from sterad.sphere.uniformity import (
+    HypothesisResult,
+    ajne_test,
+    gine_test,
+    rayleigh_test,
+)
 from sterad.sphere.von_mises_fisher import VonMisesFisher
 from sterad.sphere.watson import Watson
 
@@ -29,19 +41,27 @@ __all__ = [
     "FastLogKernel",
     "Fit",
     "GeneralAngularGaussian",
+    "HypothesisResult",
     "PowerSpherical",
     "ProjectedStudentT",
     "RotationalLaw",
     "SphereDistribution",
     "SphericalCauchy",
     "SphericalLaw",
+    "SphericalMixture",
     "Uniform",
     "VonMisesFisher",
     "Watson",
+    "ajne_test",
     "equivalent_temperature",
     "fast_log_kernel",
+    "gine_test",
+    "kolmogorov_smirnov_test",
+    "likelihood_ratio_test",
     "log_area",
     "moving_means",
     "random_orthonormal",
+    "rayleigh_test",
     "regular_simplex",
+    "vuong_test",
 ]

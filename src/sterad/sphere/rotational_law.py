@@ -88,7 +88,9 @@ class RotationalLaw(SphereDistribution):
         value = as_float_tensor("value", value)
         require_points(self, value)
         # float64, because the slope in the cosine, of the order of κ√d, amplifies rounding errors.
-        cosine = (to_double(value) * to_double(self.mean_direction)).sum(-1)
+        points, pole = to_double(value), to_double(self.mean_direction)
+        # A product of matrix and vector reads the points once and stores no array of their size.
+        cosine = points @ pole if pole.dim() == 1 else (points * pole).sum(-1)
         density = self._log_kernel(cosine) - log_area(self.dimension)
         dtype = torch.promote_types(value.dtype, self.concentration.dtype)
         return density.to(value.device, dtype)
