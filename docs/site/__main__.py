@@ -28,8 +28,10 @@ def build(out: Path, run_tutorials: bool = True) -> int:
     for sentence in broken:
         print(sentence, file=sys.stderr)
     pages = len(list(out.rglob("*.html")))
-    print(f"{out / 'index.html'}: {pages} pages, {len(broken)} broken links, "
-          f"{time.monotonic() - started:.0f} s")
+    print(
+        f"{out / 'index.html'}: {pages} pages, {len(broken)} broken links, "
+        f"{time.monotonic() - started:.0f} s"
+    )
     return 1 if broken else 0
 
 

@@ -1,12 +1,17 @@
 """The API reference: a page per package, generated from `__all__` and docstrings."""
 
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+
+import sterad
+from sterad.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -21,7 +26,7 @@ class ApiPage:
 
 PAGES = (
     ApiPage("sterad", "the names that most programs need"),
-    ApiPage("sterad.estimator", "OnlineClassifier", ("classifier",)),
+    ApiPage("sterad.estimator", "the classifier with `partial_fit`"),
     ApiPage("sterad.data", "datasets"),
     ApiPage("sterad.streams", "orders in which images arrive"),
     ApiPage("sterad.memory", "replay buffers, and what is retrieved from them"),
@@ -79,7 +84,12 @@ def _page_lines(page: ApiPage) -> Iterator[str]:
     yield from (f".. automodule:: {page.module}", "   :no-members:", "")
     names = list(_public_names(page, module))
     yield from (".. autosummary::", "   :nosignatures:", "")
-    yield from (f"   {name}" for name in names)
+    if page.module == "sterad":  # its names are documented where they are defined
+        modules = {name: module.removeprefix("sterad.") for name, module in sterad._MODULES.items()}
+        yield from (f"   {modules[name]}.{name}" for name in sterad.__all__)
+        return
+    listed = [name for name in names if not isinstance(_object(name), Registry)]
+    yield from (f"   {name.removeprefix(page.module)[1:]}" for name in listed)
     yield ""
     for name in names:
         yield from _entry_lines(name)
@@ -112,12 +122,19 @@ def _defined_names(module: ModuleType) -> list[str]:
     return sorted(found, key=lambda name: inspect.getsourcelines(found[name])[1])
 
 
-def _entry_lines(name: str) -> Iterator[str]:
+def _object(name: str) -> Any:
     module, _, attribute = name.rpartition(".")
-    value = getattr(importlib.import_module(module), attribute)
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _entry_lines(name: str) -> Iterator[str]:
+    value = _object(name)
     if inspect.isclass(value):
         yield from (f".. autoclass:: {name}", "   :members:", "   :show-inheritance:", "")
     elif inspect.isfunction(value):
         yield from (f".. autofunction:: {name}", "")
+    elif isinstance(value, Registry):
+        known = ", ".join(f"``{known}``" for known in value)
+        yield from (f".. py:data:: {name}", "", f"   Registry of every {value.kind}: {known}.", "")
     else:
-        yield from (f".. autodata:: {name}", "   :no-value:", "")
+        yield from (f".. autodata:: {name}", "")

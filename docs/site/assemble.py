@@ -33,8 +33,9 @@ def assemble(target: Path, run_tutorials: bool = True) -> None:
     for name in TOP_PAGES:
         shutil.copy(ROOT / name, target / "project" / name)
     (target / "reproduction").mkdir()
-    for name in ("README.md", "verdicts.md"):
-        shutil.copy(ROOT / "reproduction" / name, target / "reproduction" / name)
+    for name, title in (("README.md", ""), ("verdicts.md", "# Claims of the paper\n\n")):
+        text = (ROOT / "reproduction" / name).read_text(encoding="utf-8")
+        (target / "reproduction" / name).write_text(title + text, encoding="utf-8")
     shutil.copytree(ROOT / "reproduction" / "figures", target / "reproduction" / "figures")
     write_example_pages(target / "examples")
     write_method_pages(target / "methods")

@@ -6,7 +6,7 @@ from statistics import fmean
 
 from sterad.results.record import RunRecord
 
-WIDTH, HEIGHT = 640, 300
+WIDTH, HEIGHT = 440, 250
 LEFT, RIGHT, TOP, BOTTOM = 48, 12, 14, 44
 
 Curve = Sequence[tuple[float, float, float, float]]
@@ -91,5 +91,5 @@ def _legend(names: Sequence[str]) -> str:
             f'<g class="line line-{number}"><path class="mean" d="M{across} {y}h22"/></g>'
             f'<text x="{across + 28}" y="{y + 4}">{escape(name)}</text>'
         )
-        across += 44 + 7 * len(name)
+        across += 42 + 7 * len(name)
     return "".join(parts)

@@ -4,10 +4,12 @@ Docstrings of sterad are plain text with `code` in backticks, numbered lists and
 formats would take for markup is escaped.
 """
 
+import itertools
 import re
 from typing import Any
 
 _ITEM = re.compile(r" *(?:\d+\.|-) ")
+_ARGUMENT = re.compile(r"([a-z_]+): (?=\S)")
 _CODE = re.compile(r"(`[^`]+`)")
 _ADDRESS = re.compile(r"(https?://[^\s,;)]+)")
 _RST_MARKUP = re.compile(r"([*|\\]|_(?=\W|$))")
@@ -46,7 +48,7 @@ def to_rst(lines: list[str]) -> list[str]:
     """
     converted: list[str] = []
     in_doctest = False
-    for line in _separate_lists(lines):
+    for line in _separate_lists(_arguments_to_lists(lines)):
         in_doctest = bool(line.strip()) and (in_doctest or line.lstrip().startswith(">>>"))
         is_literal = in_doctest or line.startswith("    ")
         converted.append(line if is_literal else _escape_rst(line))
@@ -61,6 +63,23 @@ def _outside_code(line: str, escape: Any) -> str:
     parts = _CODE.split(line)
     parts[::2] = [escape(part) for part in parts[::2]]
     return "".join(parts)
+
+
+def _arguments_to_lists(lines: list[str]) -> list[str]:
+    """Make a list of a paragraph that explains arguments, with indented further lines."""
+    converted: list[str] = []
+    for is_text, group in itertools.groupby(lines, key=lambda line: bool(line.strip())):
+        paragraph = list(group)
+        has_indent = any(line.startswith("    ") for line in paragraph[1:])
+        if is_text and has_indent and _ARGUMENT.match(paragraph[0]):
+            paragraph = [
+                _ARGUMENT.sub(r"- `\1`: ", line, count=1)
+                if not line.startswith(" ")
+                else f"  {line.strip()}"
+                for line in paragraph
+            ]
+        converted += paragraph
+    return converted
 
 
 def _separate_lists(lines: list[str]) -> list[str]:

@@ -27,10 +27,11 @@ STUDIES = {
     "digits-features": "Digits, learners on pixels",
 }
 """Studies whose records the pages show, from the largest to the smallest."""
+STREAMS = ("clear", "blurry")
 BOUNDS = {"finetune": "fine-tuning", "joint": "joint", "randumb": "control (randumb)"}
 """Methods that every table and figure is compared with, where a study has them."""
-REFERENCE_STUDIES = {"digits-features": "digits"}
-"""Studies on the same stream as another one, which has the bounds."""
+SAME_STREAM = {"digits-features": "digits", "digits": "digits-features"}
+"""Studies on the same streams, each of which has some of the bounds."""
 
 
 @cache
@@ -47,6 +48,12 @@ def select(study: str, method: str, stream: str) -> list[RunRecord]:
         for record in records_of(study)
         if record.config["method"]["name"] == method and record.config["stream"]["name"] == stream
     ]
+
+
+def bound_records(study: str, bound: str, stream: str) -> list[RunRecord]:
+    """Return the records of a bound on the stream of a study."""
+    other = SAME_STREAM.get(study, study)
+    return select(study, bound, stream) or select(other, bound, stream)
 
 
 def write_method_pages(folder: Path) -> None:
@@ -73,12 +80,14 @@ def page_parts(name: str) -> Iterator[str]:
     title, _, algorithm = (inspect.getdoc(sys.modules[method.__module__]) or name).partition("\n")
     yield f"# {name}"
     yield f"**{to_markdown(title.rstrip('.')).strip()}.**"
-    yield f"```python\nclassifier = OnlineClassifier(\"{name}\")\n```"
+    yield f'```python\nclassifier = OnlineClassifier("{name}")\n```'
     yield f"```sh\nsterad train {name}\n```"
     yield "## Algorithm"
     yield to_markdown(algorithm.strip() or _inherited_text(method))
     yield "## Accuracy along the stream"
-    yield "\n\n".join(curve_figures(name)) or "No record of this method is committed yet."
+    figures = "\n".join(curve_figures(name))
+    grid = f'```{{raw}} html\n<div class="figures">\n{figures}\n</div>\n```'
+    yield grid if figures else "No record of this method is committed yet."
     yield "## Our numbers"
     yield own_numbers(name) or "No record of this method is committed yet."
     yield "## Published numbers"
@@ -99,33 +108,29 @@ def curve_figures(name: str) -> Iterator[str]:
     """Yield a figure for each study and stream with records of the method, at most two studies."""
     studies = [study for study in STUDIES if select(study, name, "clear")]
     for study in studies[-2:]:
-        for stream in ("clear", "blurry"):
+        for stream in STREAMS:
             if not (own := select(study, name, stream)):
                 continue
             curves = {name: mean_curve(own)}
-            other = REFERENCE_STUDIES.get(study, study)
             for bound, label in BOUNDS.items():
-                records = select(other, bound, stream) or select(study, bound, stream)
+                records = bound_records(study, bound, stream)
                 if bound not in (name, "joint") and records:
                     curves[label] = mean_curve(records)
             seeds = f"{len(own)} {'seed' if len(own) == 1 else 'seeds'}"
             title = f"{STUDIES[study]}, {stream}: accuracy on all seen classes, {seeds}"
-            yield f"```{{raw}} html\n{draw_curves(curves, title)}\n```"
+            yield draw_curves(curves, title)
 
 
 def own_numbers(name: str) -> str:
     """Return the final average accuracy of the committed records, with bounds where there are."""
     rows: list[tuple[str, ...]] = []
     for study, title in STUDIES.items():
-        if not any(select(study, name, stream) for stream in ("clear", "blurry")):
+        own = [_cell(select(study, name, stream)) for stream in STREAMS]
+        if not any(own):
             continue
-        rows.append((f"**{title}**", _cell(study, name, "clear"), _cell(study, name, "blurry")))
-        other = REFERENCE_STUDIES.get(study, study)
+        rows.append((f"**{title}**", *own))
         for bound, label in BOUNDS.items():
-            cells = [
-                _cell(study, bound, stream) or _cell(other, bound, stream)
-                for stream in ("clear", "blurry")
-            ]
+            cells = [_cell(bound_records(study, bound, stream)) for stream in STREAMS]
             if bound != name and any(cells):
                 rows.append((f"{label} there", *cells))
     if not rows:
@@ -139,8 +144,7 @@ def own_numbers(name: str) -> str:
     return f"{text}\n\n{remark}"
 
 
-def _cell(study: str, method: str, stream: str) -> str:
-    records = select(study, method, stream)
+def _cell(records: Sequence[RunRecord]) -> str:
     if not records:
         return ""
     summary = summarize(100 * record.final_average_accuracy for record in records)
@@ -218,12 +222,12 @@ def field_table(config: type[Any], fields: Sequence[Any]) -> str:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: bool = False) -> str:
-    """Return a Markdown table; with `numbers`, all columns but the first are right-aligned.
+    r"""Return a Markdown table; with `numbers`, all columns but the first are right-aligned.
 
     >>> print(table(("a", "b"), [("x|y", "1")], numbers=True))
     | a | b |
     |:--|--:|
-    | x\\|y | 1 |
+    | x\|y | 1 |
     """
     rule = ["--:" if numbers and column else ":--" for column in range(len(heads))]
     lines = [[cell.replace("|", "\\|") for cell in row] for row in (heads, *rows)]

@@ -29,5 +29,6 @@ def toctrees(site: Path) -> str:
 
 def _matching(name: str, site: Path) -> list[str]:
     return [
-        path.relative_to(site).with_suffix("").as_posix() for path in sorted(site.glob(f"{name}.md"))
+        path.relative_to(site).with_suffix("").as_posix()
+        for path in sorted(site.glob(f"{name}.md"))
     ]

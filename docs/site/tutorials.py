@@ -24,15 +24,10 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 @dataclass(frozen=True)
 class Cell:
-    """A part of a script: text, or code."""
+    """A part of a script: text in Markdown, or code."""
 
     source: str
     is_text: bool
-
-    @property
-    def markdown(self) -> str:
-        """The comments of a text cell without their marks."""
-        return re.sub(r"^# ?", "", self.source, flags=re.MULTILINE)
 
 
 def read_cells(file: Path) -> list[Cell]:
@@ -41,11 +36,13 @@ def read_cells(file: Path) -> list[Cell]:
     intro = ast.get_docstring(ast.parse(source)) or file.stem
     marks = list(_CELL.finditer(source))
     ends = [mark.start() for mark in marks[1:]] + [len(source)]
-    cells = [
-        Cell(source[mark.end() : end].strip("\n"), "[markdown]" in mark[1])
-        for mark, end in zip(marks, ends, strict=True)
-    ]
-    return [Cell(intro, True), *cells]
+    cells = [Cell(intro, True)]
+    for mark, end in zip(marks, ends, strict=True):
+        text, is_text = source[mark.end() : end].strip("\n"), "[markdown]" in mark[1]
+        if is_text:
+            text = re.sub(r"^# ?", "", text, flags=re.MULTILINE)
+        cells.append(Cell(text, is_text))
+    return cells
 
 
 def render_tutorial(file: Path, run: bool = True) -> str:
@@ -54,7 +51,7 @@ def render_tutorial(file: Path, run: bool = True) -> str:
     outputs = execute(file) if run else [{"text": "", "figures": []} for _ in cells]
     parts = []
     for cell, output in zip(cells, outputs, strict=True):
-        parts.append(cell.markdown if cell.is_text else f"```python\n{cell.source}\n```")
+        parts.append(cell.source if cell.is_text else f"```python\n{cell.source}\n```")
         if text := _clean(str(output["text"])):
             parts.append(f"```{{code-block}} text\n:class: output\n\n{text}\n```")
         parts += [f"```{{raw}} html\n{_to_inline(svg)}\n```" for svg in output["figures"]]

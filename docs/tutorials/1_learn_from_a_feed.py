@@ -35,7 +35,9 @@ for start in range(0, len(images), 100):
     known = np.isin(digits.test_labels, classifier.classes_)
     accuracy = classifier.score(digits.test_images[known], digits.test_labels[known])
     if start % 400 == 0:
-        print(f"{min(stop, len(images)):5} images, {len(classifier.classes_):2} classes: {accuracy:.1%}")
+        print(
+            f"{min(stop, len(images)):5} images, {len(classifier.classes_):2} classes: {accuracy:.1%}"
+        )
 print(f"at the end: {classifier.score(digits.test_images, digits.test_labels):.1%}")
 
 # %% [markdown]
@@ -69,7 +71,9 @@ import torch
 from torch import nn
 
 torch.manual_seed(0)
-pretrained = nn.Sequential(nn.Flatten(), nn.Linear(64, 512), nn.ReLU())  # stands for yours
+pretrained = nn.Sequential(
+    nn.Flatten(), nn.Linear(64, 512), nn.ReLU()
+)  # stands for yours
 with_encoder = OnlineClassifier("slda", encoder=pretrained).fit(images, labels)
 print(f"{with_encoder.score(digits.test_images, digits.test_labels):.1%}")
 
@@ -100,7 +104,9 @@ classifier.save("digits.sterad")
 continued = OnlineClassifier.load("digits.sterad")
 for model in (classifier, continued):
     model.partial_fit(images[:100], labels[:100])
-same = classifier.predict_proba(digits.test_images) == continued.predict_proba(digits.test_images)
+same = classifier.predict_proba(digits.test_images) == continued.predict_proba(
+    digits.test_images
+)
 print(same.all())
 
 # %% [markdown]
@@ -112,7 +118,9 @@ print(same.all())
 # %%
 from sklearn.model_selection import cross_val_score
 
-scores = cross_val_score(OnlineClassifier("slda"), images.reshape(len(images), -1) / 255, labels, cv=3)
+scores = cross_val_score(
+    OnlineClassifier("slda"), images.reshape(len(images), -1) / 255, labels, cv=3
+)
 print(scores.round(3))
 
 # %%

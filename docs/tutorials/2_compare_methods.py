@@ -20,7 +20,13 @@ from sterad.engine import Execution
 
 METHODS = ("finetune", "er", "agd-fd", "slda")
 SEEDS = range(3)
-small = {"dataset": "digits", "per_class": 40, "test_per_class": 20, "width": 4, "memory": 100}
+small = {
+    "dataset": "digits",
+    "per_class": 40,
+    "test_per_class": 20,
+    "width": 4,
+    "memory": 100,
+}
 fields = {"agd-fd": {"views": 2, "projection": 32}}
 records = {
     (method, seed): run(
@@ -36,7 +42,9 @@ records = {
 }
 record = records["er", 0]
 print(record.id)
-print(f"final average accuracy {record.final_average_accuracy:.1%} in {record.seconds:.1f} s")
+print(
+    f"final average accuracy {record.final_average_accuracy:.1%} in {record.seconds:.1f} s"
+)
 
 # %% [markdown]
 # A record has the accuracy matrix, its [metrics](../metrics.md), the accuracy along the stream, the
@@ -45,7 +53,9 @@ print(f"final average accuracy {record.final_average_accuracy:.1%} in {record.se
 # %%
 for row in record.accuracy_matrix:
     print("  ".join("  - " if cell is None else f"{cell:4.0%}" for cell in row))
-print(f"forgetting {record.average_forgetting:.1%}, {record.images_per_step:.0f} images per step")
+print(
+    f"forgetting {record.average_forgetting:.1%}, {record.images_per_step:.0f} images per step"
+)
 
 # %% [markdown]
 # ## Mean, spread, interval
@@ -57,11 +67,15 @@ print(f"forgetting {record.average_forgetting:.1%}, {record.images_per_step:.0f}
 from sterad.results.statistics import summarize
 
 summaries = {
-    method: summarize(100 * records[method, seed].final_average_accuracy for seed in SEEDS)
+    method: summarize(
+        100 * records[method, seed].final_average_accuracy for seed in SEEDS
+    )
     for method in METHODS
 }
 for method, summary in summaries.items():
-    print(f"{method:9} {summary.mean:5.1f} ± {summary.std:4.1f}   interval ± {summary.margin:.1f}")
+    print(
+        f"{method:9} {summary.mean:5.1f} ± {summary.std:4.1f}   interval ± {summary.margin:.1f}"
+    )
 
 # %% [markdown]
 # ## Is a difference real?
@@ -74,7 +88,8 @@ for method, summary in summaries.items():
 from sterad.results.statistics import rank_methods
 
 columns = [
-    {seed: records[method, seed].final_average_accuracy for seed in SEEDS} for method in METHODS
+    {seed: records[method, seed].final_average_accuracy for seed in SEEDS}
+    for method in METHODS
 ]
 ranking = rank_methods(columns)
 print("best, or not significantly worse:", [METHODS[index] for index in ranking.best])
@@ -87,16 +102,23 @@ from matplotlib.figure import Figure
 
 figure = Figure(figsize=(7, 3.6))
 axes = figure.subplots()
-for method, color in zip(METHODS, ("#8a8a8a", "#0072b2", "#ce5300", "#009e73"), strict=True):
+for method, color in zip(
+    METHODS, ("#8a8a8a", "#0072b2", "#ce5300", "#009e73"), strict=True
+):
     curves = [
         [(moment.samples, moment.accuracy) for moment in records[method, seed].moments]
         for seed in SEEDS
     ]
     samples = [point[0] for point in curves[0]]
-    points = [summarize(100 * accuracy for _, accuracy in column) for column in zip(*curves, strict=True)]
+    points = [
+        summarize(100 * accuracy for _, accuracy in column)
+        for column in zip(*curves, strict=True)
+    ]
     means, spreads = [point.mean for point in points], [point.std for point in points]
     axes.errorbar(samples, means, spreads, label=method, color=color, capsize=3)
-axes.set(xlabel="images of the stream", ylabel="accuracy on seen classes, %", ylim=(0, 105))
+axes.set(
+    xlabel="images of the stream", ylabel="accuracy on seen classes, %", ylim=(0, 105)
+)
 axes.legend(frameon=False, ncol=len(METHODS), loc="lower left", fontsize=9)
 figure.savefig("curves.svg")
 

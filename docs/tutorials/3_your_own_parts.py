@@ -107,7 +107,9 @@ class FrequentFirst:
         counts = np.bincount(dataset.train_labels)
         labels = dataset.train_labels[shuffled]
         order = shuffled[np.lexsort((labels, -counts[labels]))]
-        return Stream(dataset, "frequent first", order, self.batch_size, (tuple(range(10)),))
+        return Stream(
+            dataset, "frequent first", order, self.batch_size, (tuple(range(10)),)
+        )
 
 
 # %% [markdown]
@@ -125,7 +127,12 @@ def make_encoder() -> nn.Module:
     """Return a small convolutional network."""
     return nn.Sequential(
         *(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten()),
+        *(
+            nn.Conv2d(16, 32, 3, padding=1),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(2),
+            nn.Flatten(),
+        ),
     )
 
 

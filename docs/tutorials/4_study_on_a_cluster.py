@@ -42,7 +42,9 @@ main(["study", "small.toml", "--dry-run"])
 # are sent back, so that no shared disk is needed. A run whose worker dies is started again.
 
 # %%
-main(["study", "small.toml", "--out", "runs-ray", "--launcher", "ray", "--workers", "2"])
+main(
+    ["study", "small.toml", "--out", "runs-ray", "--launcher", "ray", "--workers", "2"]
+)
 
 # %% [markdown]
 # ## On Slurm
@@ -52,7 +54,18 @@ main(["study", "small.toml", "--out", "runs-ray", "--launcher", "ray", "--worker
 # study with it before you submit hundreds.
 
 # %%
-main(["study", "small.toml", "--out", "runs-slurm", "--launcher", "slurm", "--cluster", "local"])
+main(
+    [
+        "study",
+        "small.toml",
+        "--out",
+        "runs-slurm",
+        "--launcher",
+        "slurm",
+        "--cluster",
+        "local",
+    ]
+)
 
 # %% [markdown]
 # ## The same numbers
@@ -63,7 +76,9 @@ main(["study", "small.toml", "--out", "runs-slurm", "--launcher", "slurm", "--cl
 # %%
 from sterad.results.run_directory import read_records
 
-on_ray, on_slurm = (read_records(Path(folder))[0] for folder in ("runs-ray", "runs-slurm"))
+on_ray, on_slurm = (
+    read_records(Path(folder))[0] for folder in ("runs-ray", "runs-slurm")
+)
 for first, second in zip(on_ray, on_slurm, strict=True):
     assert (first.id, first.accuracy_matrix) == (second.id, second.accuracy_matrix)
     print(f"{first.id}: {first.final_average_accuracy:.2%}, equal")

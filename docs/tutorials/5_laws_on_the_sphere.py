@@ -16,7 +16,13 @@ import math
 
 import torch
 
-from sterad.sphere import LAWS, AngularGaussian, PowerSpherical, SphericalCauchy, VonMisesFisher
+from sterad.sphere import (
+    LAWS,
+    AngularGaussian,
+    PowerSpherical,
+    SphericalCauchy,
+    VonMisesFisher,
+)
 
 rng = torch.Generator().manual_seed(0)
 north = torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64)
@@ -51,11 +57,20 @@ axes = figure.subplots()
 angle = torch.linspace(0, math.pi, 300, dtype=torch.float64)
 colors = ("#0072b2", "#ce5300", "#009e73", "#cc79a7")
 for cls, color in zip(
-    (VonMisesFisher, AngularGaussian, PowerSpherical, SphericalCauchy), colors, strict=True
+    (VonMisesFisher, AngularGaussian, PowerSpherical, SphericalCauchy),
+    colors,
+    strict=True,
 ):
     law = cls(north, cls.concentration_of(0.2))
-    axes.plot(angle * 180 / math.pi, law.log_kernel(angle.cos()), label=cls.__name__, color=color)
-axes.set(xlabel="angle with the mean direction, degrees", ylabel="log-density / uniform")
+    axes.plot(
+        angle * 180 / math.pi,
+        law.log_kernel(angle.cos()),
+        label=cls.__name__,
+        color=color,
+    )
+axes.set(
+    xlabel="angle with the mean direction, degrees", ylabel="log-density / uniform"
+)
 axes.legend(frameon=False, fontsize=9)
 figure.savefig("shapes.svg")
 
@@ -69,7 +84,9 @@ figure.savefig("shapes.svg")
 for dimension in (3, 128, 2048):
     e1 = torch.eye(dimension, dtype=torch.float64)[0]
     law = AngularGaussian(e1, concentration=30.0)
-    print(f"d = {dimension:4}: log p(μ) = {law.log_prob(e1):9.2f}, log p(-μ) = {law.log_prob(-e1):9.2f}")
+    print(
+        f"d = {dimension:4}: log p(μ) = {law.log_prob(e1):9.2f}, log p(-μ) = {law.log_prob(-e1):9.2f}"
+    )
 
 # %% [markdown]
 # ## Gradients and maximum likelihood
@@ -84,7 +101,9 @@ direction = torch.randn(3, dtype=torch.float64, generator=rng).requires_grad_()
 log_kappa = torch.zeros((), dtype=torch.float64, requires_grad=True)
 optimizer = torch.optim.Adam([direction, log_kappa], lr=0.1)
 for _ in range(200):
-    fitted = VonMisesFisher(torch.nn.functional.normalize(direction, dim=0), log_kappa.exp())
+    fitted = VonMisesFisher(
+        torch.nn.functional.normalize(direction, dim=0), log_kappa.exp()
+    )
     optimizer.zero_grad()
     loss = -fitted.log_prob(data).mean()
     loss.backward()
