@@ -20,7 +20,7 @@ from sterad.results.run_directory import read_records
 
 ROOT = Path(__file__).parents[1]
 GRAY = "#808890"
-COLORS = {"agd-fd": "#0e86d4", "scr": "#009e73", "er": "#cc79a7", "finetune": GRAY}
+COLORS = {"agd-fd": "#0e86d4", "er": "#cc79a7", "finetune": GRAY}
 WIDTH_IN, HEIGHT_IN = 10.6, 3.0
 CURVE_SHARE = 0.33
 """Share of the width that the accuracy curves take; the spheres have the rest."""

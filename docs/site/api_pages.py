@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import sterad
+from docs.site.navigation import hidden_toctree
 from sterad.registry import Registry
 
 
@@ -62,11 +63,11 @@ def write_api_pages(folder: Path) -> None:
         text = "\n".join(_page_lines(page))
         (folder / f"{page.module}.rst").write_text(text, encoding="utf-8")
     rows = "".join(f"- [`{page.module}`]({page.module}.rst): {page.about}\n" for page in known)
-    toctree = "\n".join(page.module for page in known)
+    toctree = hidden_toctree([page.module for page in known])
     (folder / "index.md").write_text(
         "# API reference\n\nGenerated from the docstrings. Every public function is typed, and the "
         "package has `py.typed`, so type checkers of other projects see the types.\n\n"
-        f"{rows}\n```{{toctree}}\n:hidden:\n\n{toctree}\n```\n",
+        f"{rows}\n{toctree}\n",
         encoding="utf-8",
     )
 

@@ -1,8 +1,8 @@
 """Collects the pages of the site in one folder: written, generated and executed ones.
 
-The Markdown files of the checkout link to each other and to code by relative paths, so that they can
-be read on a code host. Here a link to an example leads to the page of the example, and a link to
-another file of the checkout becomes its name.
+The Markdown files of the checkout link to each other and to code by relative paths, so that they
+can be read on a code host. Here a link to an example leads to the page of the example, and a link
+to another file of the checkout becomes its name.
 """
 
 import ast
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from docs.site.api_pages import write_api_pages
 from docs.site.method_pages import write_method_pages
-from docs.site.navigation import toctrees
+from docs.site.navigation import hidden_toctree, toctrees
 from docs.site.tutorials import render_tutorial, tutorial_files
 
 ROOT = Path(__file__).parents[2]
@@ -41,11 +41,20 @@ def assemble(target: Path, run_tutorials: bool = True) -> None:
     write_method_pages(target / "methods")
     write_api_pages(target / "api")
     write_tutorials(target / "tutorials", run_tutorials)
-    with (target / "index.md").open("a", encoding="utf-8") as index:
-        index.write(f"\n{toctrees(target)}\n")
+    _append(target / "index.md", toctrees(target))
+    if (target / "laws").is_dir():
+        others = sorted(
+            page.stem for page in (target / "laws").glob("*.md") if page.stem != "index"
+        )
+        _append(target / "laws" / "index.md", hidden_toctree(others))
     for page in sorted(target.rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         page.write_text(adapt(text, page, target), encoding="utf-8")
+
+
+def _append(page: Path, text: str) -> None:
+    with page.open("a", encoding="utf-8") as file:
+        file.write(f"\n{text}\n")
 
 
 def _ignored(folder: str, names: list[str]) -> set[str]:
@@ -75,9 +84,8 @@ def write_example_pages(folder: Path) -> None:
         rows.append(f"- [{file.name}]({file.stem}.md): {about}")
         page = f"# {file.name}\n\n{about}\n\n```python\n{source}```\n"
         (folder / f"{file.stem}.md").write_text(page, encoding="utf-8")
-    toctree = "\n".join(names)
     text = "# Examples\n\nComplete files of the folder `examples`; the tests run them all.\n\n"
-    text += "\n".join(rows) + f"\n\n```{{toctree}}\n:hidden:\n\n{toctree}\n```\n"
+    text += "\n".join(rows) + f"\n\n{hidden_toctree(names)}\n"
     (folder / "index.md").write_text(text, encoding="utf-8")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from docs.site.curves import draw_curves, mean_curve
 from docs.site.docstrings import to_markdown
+from docs.site.navigation import hidden_toctree
 from sterad.cli.help import field_docs, summary_of
 from sterad.methods import METHODS, ReplayConfig
 from sterad.results.record import RunRecord
@@ -64,12 +65,11 @@ def write_method_pages(folder: Path) -> None:
         text = "\n\n".join(part for part in page_parts(name) if part)
         (folder / f"{name}.md").write_text(text + "\n", encoding="utf-8")
     rows = [(f"[`{name}`]({name}.md)", summary_of(METHODS[name])) for name in names]
-    toctree = "\n".join(names)
     (folder / "index.md").write_text(
         "# Methods\n\nOne file of `src/sterad/methods` each. `sterad train NAME` trains it, and "
         f'`OnlineClassifier("NAME")` learns by it from your feed.\n\n'
         f"{table(('name', 'what it does'), rows)}\n\n"
-        f"```{{toctree}}\n:hidden:\n\n{toctree}\n```\n",
+        f"{hidden_toctree(names)}\n",
         encoding="utf-8",
     )
 

@@ -1,5 +1,6 @@
 """The navigation of the site: captions with their pages, in the order of the sidebar."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 NAVIGATION = {
@@ -22,9 +23,15 @@ def toctrees(site: Path) -> str:
     parts = []
     for caption, names in NAVIGATION.items():
         pages = [page for name in names for page in _matching(name, site)]
-        listed = "\n".join(pages)
-        parts.append(f"```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{listed}\n```")
+        parts.append(hidden_toctree(pages, caption))
     return "\n\n".join(parts)
+
+
+def hidden_toctree(pages: Sequence[str], caption: str = "") -> str:
+    """Return a table of contents that only the sidebar shows."""
+    options = ":hidden:" + (f"\n:caption: {caption}" if caption else "")
+    listed = "\n".join(pages)
+    return f"```{{toctree}}\n{options}\n\n{listed}\n```"
 
 
 def _matching(name: str, site: Path) -> list[str]:

@@ -12,9 +12,9 @@ import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from docs.site.tutorials import read_cells
+from docs.site.tutorials import Output, read_cells
 
 
 @contextmanager
@@ -33,13 +33,12 @@ def captured(file: IO[bytes]) -> Iterator[None]:
             os.close(descriptor)
 
 
-def run_cells(script: Path, figures: Path) -> Iterator[dict[str, Any]]:
+def run_cells(script: Path, figures: Path) -> Iterator[Output]:
     """Yield the text and the new SVG files of each cell."""
     module = types.ModuleType("__main__")
     module.__file__ = str(script)
     sys.modules["__main__"] = module
     shown: dict[str, int] = {}
-    lines = 0
     for cell in read_cells(script):
         with tempfile.TemporaryFile() as file:
             if not cell.is_text:
@@ -47,14 +46,13 @@ def run_cells(script: Path, figures: Path) -> Iterator[dict[str, Any]]:
                     exec(compile(cell.source, f"{script.name}, cell", "exec"), vars(module))
             file.seek(0)
             text = file.read().decode(errors="replace")
-        lines += len(cell.source.splitlines())
         new = [
             path
             for path in sorted(figures.glob("*.svg"), key=lambda path: path.stat().st_mtime_ns)
             if shown.get(path.name) != path.stat().st_mtime_ns
         ]
         shown |= {path.name: path.stat().st_mtime_ns for path in new}
-        yield {"text": text, "figures": [path.read_text(encoding="utf-8") for path in new]}
+        yield Output(text=text, figures=[path.read_text(encoding="utf-8") for path in new])
 
 
 def main(script: str, out: str) -> None:

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 ROOT = Path(__file__).parents[2]
 TIME_LIMIT_S = 570
@@ -28,6 +29,14 @@ class Cell:
 
     source: str
     is_text: bool
+
+
+class Output(TypedDict):
+    """What a cell has written."""
+
+    text: str
+    figures: list[str]
+    """SVG documents."""
 
 
 def read_cells(file: Path) -> list[Cell]:
@@ -48,11 +57,11 @@ def read_cells(file: Path) -> list[Cell]:
 def render_tutorial(file: Path, run: bool = True) -> str:
     """Return the page of a script in Markdown, with the output of each cell."""
     cells = read_cells(file)
-    outputs = execute(file) if run else [{"text": "", "figures": []} for _ in cells]
+    outputs = execute(file) if run else [Output(text="", figures=[]) for _ in cells]
     parts = []
     for cell, output in zip(cells, outputs, strict=True):
         parts.append(cell.source if cell.is_text else f"```python\n{cell.source}\n```")
-        if text := _clean(str(output["text"])):
+        if text := _clean(output["text"]):
             parts.append(f"```{{code-block}} text\n:class: output\n\n{text}\n```")
         parts += [f"```{{raw}} html\n{_to_inline(svg)}\n```" for svg in output["figures"]]
     name = file.name
@@ -60,7 +69,7 @@ def render_tutorial(file: Path, run: bool = True) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def execute(file: Path) -> list[dict[str, object]]:
+def execute(file: Path) -> list[Output]:
     """Run a script in an empty folder; return the text and figures of each cell."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     settings = {"PYTHONPATH": path, "COLUMNS": "90", "NO_COLOR": "1", "MPLBACKEND": "svg"}
@@ -77,7 +86,7 @@ def execute(file: Path) -> list[dict[str, object]]:
         )
         if done.returncode:
             raise RuntimeError(f"the tutorial {file.name} fails:\n{done.stdout}{done.stderr}")
-        outputs: list[dict[str, object]] = json.loads(Path(folder, "cells.json").read_text())
+        outputs: list[Output] = json.loads(Path(folder, "cells.json").read_text())
         return outputs
 
 
