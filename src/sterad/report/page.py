@@ -16,7 +16,7 @@ from sterad.report.figures.sphere import sphere_section
 from sterad.report.figures.stream_and_memory import memory_section, stream_section
 from sterad.report.figures.sweep import sweep_section
 from sterad.report.section import Section, choose_runs, seed_of
-from sterad.report.style import can_draw, replace_invalid
+from sterad.report.style import replace_invalid
 from sterad.report.svg import to_inline_svg
 from sterad.report.tables import (
     TABLE_METRICS,
@@ -67,7 +67,7 @@ def compose(
     layout = lay_out(records)
     tables = (build_table(layout, metric) for metric in TABLE_METRICS)
     shown = tuple(table for table in tables if not table.is_empty)
-    sections = build_sections(layout) if can_draw() else ()
+    sections = build_sections(layout)
     comparison = None
     if paper:
         comparison = require_reproduction("report").paper_section(records, sections)

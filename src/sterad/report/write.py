@@ -4,6 +4,7 @@ import io
 import re
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from sterad.errors import SteradError
@@ -51,9 +52,10 @@ def write_report(
     records, left_out = _read_finished_runs(out)
     if figures:
         require_extra("matplotlib", "report")
-    elif not can_draw():
-        print(TABLES_ONLY, file=sys.stderr)
     content = compose(records, left_out, paper=paper)
+    if not can_draw():
+        print(TABLES_ONLY, file=sys.stderr)
+        content = replace(content, sections=())
     page = out / "report.html"
     write_atomically(page, render(content))
     texts = {
