@@ -1,10 +1,10 @@
 """Write a report of all runs in a folder: HTML page, Markdown, LaTeX, CSV and figure files."""
 
+import dataclasses
 import io
 import re
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from sterad.errors import SteradError
@@ -55,7 +55,7 @@ def write_report(
     content = compose(records, left_out, paper=paper)
     if not can_draw():
         print(TABLES_ONLY, file=sys.stderr)
-        content = replace(content, sections=())
+        content = dataclasses.replace(content, sections=())
     page = out / "report.html"
     write_atomically(page, render(content))
     texts = {
