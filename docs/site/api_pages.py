@@ -131,7 +131,9 @@ def _object(name: str) -> Any:
 def _entry_lines(name: str) -> Iterator[str]:
     value = _object(name)
     if inspect.isclass(value):
-        yield from (f".. autoclass:: {name}", "   :members:", "   :show-inheritance:", "")
+        yield from (f".. autoclass:: {name}", "   :members:")
+        has_public_base = value.__bases__ != (object,) and value.__base__.__name__[0] != "_"
+        yield from (["   :show-inheritance:", ""] if has_public_base else [""])
     elif inspect.isfunction(value):
         yield from (f".. autofunction:: {name}", "")
     elif isinstance(value, Registry):

@@ -7,7 +7,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from docs.site.docstrings import convert_docstring
+from docs.site.docstrings import convert_docstring, shorten_types
 
 project = "sterad"
 copyright = "The sterad authors"
@@ -50,5 +50,6 @@ copybutton_selector = "div:not(.output) > div.highlight pre"
 
 
 def setup(app: Any) -> None:
-    """Convert docstrings from plain text."""
+    """Convert docstrings from plain text, and shorten types."""
     app.connect("autodoc-process-docstring", convert_docstring)
+    app.connect("autodoc-process-signature", shorten_types)

@@ -8,6 +8,12 @@ import itertools
 import re
 from typing import Any
 
+_ARRAY_LIKE = re.compile(
+    r"~?[\w.]*_Buffer \| .*?_NestedSequence\[complex \| bytes \| str\]", re.DOTALL
+)
+_ARRAY = re.compile(
+    r"~?(?:numpy\.)?ndarray\[tuple\[~?[\w.]+, \.\.\.\], ~?[\w.]*dtype\[~?[\w.]+\]\]"
+)
 _ITEM = re.compile(r" *(?:\d+\.|-) ")
 _ARGUMENT = re.compile(r"([a-z_]+): (?=\S)")
 _CODE = re.compile(r"(`[^`]+`)")
@@ -110,3 +116,14 @@ def convert_docstring(
 ) -> None:
     """Convert the docstring of an object of the API reference in place."""
     lines[:] = to_rst(lines)
+
+
+def shorten_types(
+    app: Any, what: str, name: str, obj: Any, options: Any, signature: str, returns: str
+) -> tuple[str, str]:
+    """Write the types of numpy as their names: `ArrayLike` and `ndarray`."""
+
+    def shorten(text: str | None) -> Any:
+        return text and _ARRAY.sub("~numpy.ndarray", _ARRAY_LIKE.sub("ArrayLike", text))
+
+    return shorten(signature), shorten(returns)

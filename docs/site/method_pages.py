@@ -79,7 +79,8 @@ def page_parts(name: str) -> Iterator[str]:
     method = METHODS[name]
     title, _, algorithm = (inspect.getdoc(sys.modules[method.__module__]) or name).partition("\n")
     yield f"# {name}"
-    yield f"**{to_markdown(title.rstrip('.')).strip()}.**"
+    summary = title.partition("; see `")[0].rstrip(".")  # the page has what it refers to
+    yield f"**{to_markdown(summary).strip()}.**"
     yield f'```python\nclassifier = OnlineClassifier("{name}")\n```'
     yield f"```sh\nsterad train {name}\n```"
     yield "## Algorithm"

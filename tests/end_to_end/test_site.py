@@ -9,14 +9,17 @@ import pytest
 pytest.importorskip("sphinx")
 pytest.importorskip("latex2mathml")
 
+from sphinx.util.inspect import signature, stringify_signature
+
 from docs.site.api_pages import PAGES
 from docs.site.assemble import adapt
 from docs.site.curves import draw_curves, mean_curve
-from docs.site.docstrings import to_markdown, to_rst
+from docs.site.docstrings import shorten_types, to_markdown, to_rst
 from docs.site.links import find_broken_links
 from docs.site.mathml import to_mathml
 from docs.site.method_pages import page_parts, select
 from docs.site.tutorials import execute, read_cells, render_tutorial, tutorial_files
+from sterad import OnlineClassifier
 from sterad.methods import METHODS
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +55,12 @@ def test_docstrings_keep_their_signs() -> None:
     assert to_markdown("see https://a.org/b_c, `x_y` and d_e") == (
         "see <https://a.org/b_c>, `x_y` and d\\_e\n"
     )
+
+
+def test_types_of_numpy_have_their_names() -> None:
+    text = stringify_signature(signature(OnlineClassifier.predict), unqualified_typehints=True)
+    short, _ = shorten_types(None, "method", "predict", None, None, text, "")
+    assert short == "(self, X: ArrayLike | ~torch.Tensor) -> ~numpy.ndarray"
 
 
 def test_arguments_with_indented_lines_become_a_list() -> None:
