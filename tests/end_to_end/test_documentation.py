@@ -110,15 +110,15 @@ def commands() -> list[str]:
 
 
 def blocks() -> list[tuple[str, str]]:
-    """Return the name and text of all Python blocks of the pages."""
-    found = []
+    """Return the name and text of all Python blocks of the pages, each text once."""
+    found: dict[str, str] = {}
     for page in PAGES:
         for i, (kind, text) in enumerate(BLOCK.findall(page.read_text())):
             if kind == "python":
-                found.append((f"{page.name}-{i}", text))
+                found.setdefault(text, f"{page.name}-{i}")
             else:
                 assert kind in UNTESTED_BLOCKS, f"{page.name} has a block of {kind}: test it"
-    return found
+    return [(name, text) for text, name in found.items()]
 
 
 @pytest.fixture(autouse=True)
