@@ -57,8 +57,8 @@ SMALL_VARIANTS = {
         "sterad study paper-blurry --launcher ray --dry-run"
     ),
     "sterad study paper-blurry --launcher slurm --partition gpu": "+ --dry-run",
-    "sterad study demo": "sterad study small.toml --workers 1",
-    "sterad study demo --out runs": "sterad study small.toml --out runs --workers 1",
+    "sterad study demo": "+ --dry-run",
+    "sterad study demo --out runs": "+ --dry-run",
     "sterad train er --stream blurry --seed 1": f"+ {RUN}",
     "sterad bench er": f"sterad bench {BENCH}",
     "pip install '.[report]'": "pip --version",
