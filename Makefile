@@ -13,12 +13,12 @@ RUNS ?= runs/demo
 export OMP_WAIT_POLICY ?= PASSIVE
 PYTEST := $(BIN)/python -m pytest -n 2
 
-.PHONY: demo test check fuzz storm soak lint types imports install clean
+.PHONY: demo test check docs fuzz storm soak lint types imports install clean
 KILLS ?= 1000
 SAMPLES ?= 10000000
 
 demo: $(READY)  ## AGD-FD and fine-tuning on digits, clear and blurry; prints the path of the report
-	$(BIN)/sterad study studies/demo.toml --out $(RUNS)
+	$(BIN)/sterad study demo --out $(RUNS)
 	@echo
 	@echo "Report:"
 	@$(BIN)/sterad report $(RUNS) --quiet
@@ -28,6 +28,9 @@ test: $(DEV)  ## the tests, under five minutes on two cores
 
 fuzz: $(DEV)  ## 20,000 mutated files for each reader; STERAD_FUZZ_CASES and STERAD_FUZZ_SEED change that
 	STERAD_FUZZ_CASES=$${STERAD_FUZZ_CASES:-20000} $(PYTEST) tests/fuzz -rA --durations=0
+
+docs: $(DEV)  ## the documentation site, into build/site; needs no network
+	$(BIN)/python -m docs.site build/site
 
 check: lint types imports test  ## lint, types, import contract and all tests
 	$(PYTEST) -m slow

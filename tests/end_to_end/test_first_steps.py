@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("list", 0, "agd-fd"),
         ("data", 0, "sterad data get"),
-        ("study", 2, "sterad study needs a FILE"),
+        ("study", 2, "sterad study needs a STUDY"),
         ("search", 2, "sterad search needs a METHOD: one of agd-fd"),
         ("stream", 0, "clear (tasks 5, seed 0): 1,442 images"),
         ("report", 2, "'runs' is not a folder of runs"),

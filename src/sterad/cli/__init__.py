@@ -24,7 +24,7 @@ sterad: online continual learning with laws on the unit sphere
 
   sterad list [KIND|NAME]      list methods, datasets, streams, encoders, ...
   sterad train METHOD ...      train on a stream once; run again to continue or print the result
-  sterad study FILE.toml ...   run the missing runs of a grid and print their table
+  sterad study NAME|FILE ...   run the missing runs of a grid and print their table
   sterad search METHOD ...     search for the best values of a method on held-out images
   sterad report RUNS           tables and one HTML page from finished runs
   sterad runs [FOLDER]         list, filter, compare and delete runs

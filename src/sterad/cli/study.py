@@ -18,6 +18,7 @@ from sterad.experiments.cost import estimate
 from sterad.experiments.launchers import Job, Local, Outcome, check_data
 from sterad.experiments.resume import describe_earlier_versions
 from sterad.experiments.study import Study
+from sterad.experiments.study_files import find_study
 from sterad.report.table_formats import terminal_table
 from sterad.results.run_directory import describe_left_out, read_records
 
@@ -26,8 +27,9 @@ from sterad.results.run_directory import describe_left_out, read_records
 class StudyOptions:
     """Which study to run, and where its runs are written."""
 
-    file: Path = positional("FILE")
-    """The study: [fixed] values, [axes] with a list each, [method.NAME] values."""
+    study: Path = positional("STUDY")
+    """The name of a shipped study, such as demo or paper-clear, or a TOML file with [fixed] values,
+    [axes] with a list each, and [method.NAME] values."""
     out: Path = Path("runs")
     """Folder of all runs; each run has its own directory there."""
     dry_run: bool = False
@@ -135,7 +137,7 @@ def main(argv: Sequence[str]) -> int:
     request = RequestParser("sterad study", about, None, ("launcher",), option_groups).parse(argv)
     options: StudyOptions = request.take(StudyOptions)
     execution, launcher = request.execution(), request.component("launcher")
-    study, out = Study.from_toml(options.file), options.out
+    study, out = Study.from_toml(find_study(options.study)), options.out
     missing = study.missing(out)
     if options.dry_run:
         _print_plan(study, out)

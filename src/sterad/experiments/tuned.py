@@ -17,17 +17,14 @@ from typing import Any
 from filelock import FileLock
 
 from sterad.errors import SteradError
+from sterad.experiments.study_files import STUDY_FOLDERS, toml_files
 from sterad.experiments.toml_file import parse_toml, read_toml, resolve_fields
 from sterad.files import reading, write_atomically
 from sterad.methods import METHODS
 from sterad.registry import canonical_name
 from sterad.validation import build, check_value
 
-TUNED_FOLDERS = (
-    Path(__file__).parents[1] / "best",  # in an installed package
-    Path(__file__).parents[3] / "studies" / "best",  # in a checkout
-    Path("studies") / "best",
-)
+TUNED_FOLDERS = tuple(folder / "best" for folder in STUDY_FOLDERS)
 _HEADER = re.compile(r"\[\s*(?:\"([^\"]+)\"|'([^']+)'|([\w-]+))\s*\]\s*(#.*)?$")
 """The header of a table, with its name in double, single or no quotes."""
 
@@ -42,7 +39,7 @@ class Tuned:
 
 def tuned_files() -> dict[str, Path]:
     """Return the files by name; those of the working folder replace ours of the same name."""
-    return {file.stem: file for folder in TUNED_FOLDERS for file in sorted(folder.glob("*.toml"))}
+    return toml_files(TUNED_FOLDERS)
 
 
 def tuned_values(name: str, method: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ class TensorBoard(Logger):
     """
 
     def __init__(self, run: str, folder: Path, config: Mapping[str, Any]) -> None:
-        self.writer_class = require_extra("torch.utils.tensorboard", "tensorboard").SummaryWriter
+        self.writer_class = require_extra("torch.utils.tensorboard", "tracking").SummaryWriter
         self.folder, self.config = folder / "tensorboard", config
         self.writer: Any = None  # the first event opens it, because `purge_step` needs its step
 
@@ -55,7 +55,7 @@ class WeightsAndBiases(Logger):
 
     def __init__(self, run: str, folder: Path, config: Mapping[str, Any]) -> None:
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # no network access when offline
-        self.wandb = require_extra("wandb", "wandb")
+        self.wandb = require_extra("wandb", "tracking")
         self.run, self.folder, self.config = run, folder, config
 
     def __enter__(self) -> Self:
@@ -96,8 +96,8 @@ class MLflow(Logger):
     def __init__(self, run: str, folder: Path, config: Mapping[str, Any]) -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         # First, because mlflow imported without it has no SQLite store; mlflow-skinny lacks it.
-        require_extra("sqlalchemy", "mlflow")
-        self.mlflow = require_extra("mlflow", "mlflow")
+        require_extra("sqlalchemy", "tracking")
+        self.mlflow = require_extra("mlflow", "tracking")
         self.runs_folder = folder.parent.resolve()
         default = f"sqlite:///{self.runs_folder / 'mlflow.db'}"
         self.store = os.environ.get("MLFLOW_TRACKING_URI", default)

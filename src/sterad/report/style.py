@@ -4,6 +4,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,14 @@ def task_colors(count: int) -> list[str]:
 
     scale = matplotlib.colormaps["viridis"]
     return [to_hex(scale(0.1 + 0.8 * index / (count - 1))) for index in range(count)]
+
+
+def can_draw() -> bool:
+    """Return whether matplotlib, which draws all figures, is installed."""
+    try:
+        return find_spec("matplotlib") is not None
+    except ValueError:  # it is loaded without a spec
+        return False
 
 
 @contextmanager

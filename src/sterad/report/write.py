@@ -1,5 +1,6 @@
 """Write a report of all runs in a folder: HTML page, Markdown, LaTeX, CSV and figure files."""
 
+import dataclasses
 import io
 import re
 import sys
@@ -8,9 +9,10 @@ from pathlib import Path
 
 from sterad.errors import SteradError
 from sterad.files import write_atomically
+from sterad.optional_imports import require_extra
 from sterad.report.page import Content, compose, render
 from sterad.report.section import ReportFigure, Section
-from sterad.report.style import replace_invalid, use_theme
+from sterad.report.style import can_draw, replace_invalid, use_theme
 from sterad.report.table_formats import (
     cells_csv,
     escape_markdown,
@@ -24,6 +26,9 @@ from sterad.results.record import RunRecord
 from sterad.results.run_directory import describe_left_out, read_records
 
 CELLS_REMARK = "Mean ± sample standard deviation over n seeds, in percent."
+TABLES_ONLY = (
+    "the report has no figures because matplotlib is not installed: pip install 'sterad[report]'"
+)
 _FIGURE_FORMATS = {
     # Without dates, equal figures are equal files.
     "pdf": {"metadata": {"CreationDate": None, "Producer": None, "Creator": None}},
@@ -44,7 +49,13 @@ def write_report(
     the paper to the page. `show_tables` receives the tables. A record that cannot be read is left
     out, with a sentence on standard error. Equal records give equal bytes.
     """
-    content = compose(*_read_finished_runs(out), paper=paper)
+    records, left_out = _read_finished_runs(out)
+    if figures:
+        require_extra("matplotlib", "report")
+    content = compose(records, left_out, paper=paper)
+    if not can_draw():
+        print(TABLES_ONLY, file=sys.stderr)
+        content = dataclasses.replace(content, sections=())
     page = out / "report.html"
     write_atomically(page, render(content))
     texts = {
