@@ -7,7 +7,7 @@ NAVIGATION = {
     "Start": ("install", "quickstart", "start/feed", "start/research", "start/laws"),
     "Tutorials": ("tutorials/[0-9]*",),
     "How to": (
-        *("howto/data", "own_parts", "howto/studies", "howto/reports", "howto/runs"),
+        *("howto/data", "own_parts", "howto/studies", "howto/runs"),
         *("howto/export", "examples/index"),
     ),
     "Concepts": ("architecture", "streams", "metrics", "mathematics", "reliability", "speed"),
