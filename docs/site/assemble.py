@@ -33,10 +33,12 @@ def assemble(target: Path, run_tutorials: bool = True) -> None:
     for name in TOP_PAGES:
         shutil.copy(ROOT / name, target / "project" / name)
     (target / "reproduction").mkdir()
-    for name, title in (("README.md", ""), ("verdicts.md", "# Claims of the paper\n\n")):
+    titles = {"README.md": "", "cells.md": "", "verdicts.md": "# Claims of the paper\n\n"}
+    for name, title in titles.items():
         text = (ROOT / "reproduction" / name).read_text(encoding="utf-8")
         (target / "reproduction" / name).write_text(title + text, encoding="utf-8")
     shutil.copytree(ROOT / "reproduction" / "figures", target / "reproduction" / "figures")
+    shutil.copy(ROOT / "reproduction" / "cells.svg", target / "reproduction")
     write_example_pages(target / "examples")
     write_method_pages(target / "methods")
     write_api_pages(target / "api")

@@ -12,7 +12,7 @@ NAVIGATION = {
     ),
     "Concepts": ("architecture", "streams", "metrics", "mathematics", "reliability", "speed"),
     "Reference": ("methods/index", "laws/index", "api/index"),
-    "Results": ("reproduction/README", "reproduction/verdicts"),
+    "Results": ("reproduction/README", "reproduction/cells", "reproduction/verdicts"),
     "Project": ("project/CONTRIBUTING", "project/CHANGELOG", "project/SECURITY"),
 }
 """A name with a pattern stands for all of its pages."""
