@@ -3,6 +3,7 @@
 import re
 import runpy
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -83,8 +84,9 @@ SMALL_VARIANTS = {
     **{
         f"sterad study studies/{name}.toml --out runs/{name}": "+ --dry-run"
         for name in (
-            *("digits", "box-cifar10", "box-cifar100", "ablation-directions"),
-            *("ablation-concentration", "ablation-views", "full-cifar100"),
+            *("digits", "box-cifar100", "ablation-directions", "ablation-concentration"),
+            *("ablation-views", "full-cifar100", "reference-scr-paper", "reference-scr-paper-more"),
+            *("reference-survey-20-tasks", "reference-ocl-survey"),
         )
     },
 }
@@ -132,6 +134,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "reproduction").mkdir()
     for name in ("pyproject.toml", "records"):
         (tmp_path / "reproduction" / name).symlink_to(ROOT / "reproduction" / name)
+    shutil.copy(ROOT / "reproduction" / "README.md", tmp_path / "reproduction")
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (60, 3, 32, 32), dtype=np.uint8)
     labels = np.arange(60) % 4
