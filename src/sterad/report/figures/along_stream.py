@@ -18,6 +18,7 @@ from sterad.report.section import (
 )
 from sterad.report.style import (
     INK,
+    PALETTE,
     add_legend,
     line_color,
     line_style,
@@ -88,6 +89,7 @@ def draw_accuracy(methods: Methods) -> "Figure":
     """Draw one line per method; the color of a method without records is not reused."""
     figure, axes = make_figure()
     all_records = [record for _, records in methods for record in records]
+    band_opacity = 0.18 if len(methods) <= len(PALETTE) else 0.06  # many bands hide the lines
     for end in common_boundaries(all_records):
         axes.axvline(end, color=INK, alpha=0.35, lw=0.8, ls=":")
     for index, (name, records) in enumerate(methods):
@@ -96,7 +98,8 @@ def draw_accuracy(methods: Methods) -> "Figure":
         x, y = interpolate_seeds(records)
         if len(records) > 1:
             low, high = y.min(axis=0), y.max(axis=0)
-            axes.fill_between(x, low, high, color=line_color(index), alpha=0.18, linewidth=0)
+            color = line_color(index)
+            axes.fill_between(x, low, high, color=color, alpha=band_opacity, linewidth=0)
         spacing: Any = max(1, len(x) // 12)
         style = line_style(index, markersize=3.6, markevery=spacing, linewidth=1.7, clip_on=False)
         axes.plot(x, y.mean(axis=0), **style, label=name)
