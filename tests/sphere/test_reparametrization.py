@@ -56,7 +56,7 @@ def z_score(draw: Draw, kappa: float, dimension: int, count: int) -> float:
     return float((estimates.mean() - exact) / (estimates.std() / 10))
 
 
-@pytest.mark.parametrize(("dimension", "kappa"), [(2, 1.0), (3, 10.0), (16, 5.0)])
+@pytest.mark.parametrize(("dimension", "kappa"), [(2, 1.0), (16, 5.0)])
 def test_gradient_in_the_concentration(dimension: int, kappa: float) -> None:
     assert abs(z_score(implicit_cosine, kappa, dimension, 100_000)) < 4
 

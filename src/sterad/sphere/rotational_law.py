@@ -74,7 +74,7 @@ class RotationalLaw(SphereDistribution):
         uniform = torch.rand(shape, generator=generator, dtype=kappa.dtype, device=kappa.device)
         flat = self.flatten()
         integral = CosineIntegral(flat._log_kernel, kappa.reshape(-1), self.dimension)
-        return integral.invert(uniform.reshape(-1, len(integral.width))).reshape(shape)
+        return integral.invert(uniform.reshape(-1, integral.width.shape[1])).reshape(shape)
 
     def log_kernel(self, cosine: Tensor) -> Tensor:
         """Return the log-density relative to the uniform law at `cosine`: (..., *batch)."""
