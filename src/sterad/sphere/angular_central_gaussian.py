@@ -16,6 +16,7 @@ from sterad.sphere.constraints import ArrayLike, as_float_tensor, require_dimens
 from sterad.sphere.covariance import cholesky_or_error, require_full_rank, unit_determinant
 from sterad.sphere.distribution import SphereDistribution
 from sterad.sphere.fit import Fit
+from sterad.sphere.gaussian_moments import direction_moments
 from sterad.sphere.quadrature import log_area
 from sterad.sphere.weighted_points import WeightedPoints, outer_sum
 
@@ -72,6 +73,12 @@ class AngularCentralGaussian(SphereDistribution):
     def mean(self) -> Tensor:
         """Zeros, as u and -u have the same density: (*batch, d)."""
         return torch.zeros_like(self.scale_tril[..., 0])
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance of each coordinate, without gradients: (*batch, d)."""
+        second = direction_moments(self.mean, self.scale_tril)[1]
+        return second.diagonal(dim1=-2, dim2=-1).to(self.scale_tril)
 
     @property
     def mode(self) -> Tensor:

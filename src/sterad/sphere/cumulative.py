@@ -17,7 +17,9 @@ from torch import Tensor
 
 from sterad.sphere.quadrature import log_cosh, mass_interval
 
-PANELS = 192
+PART_PANELS = (48, 288, 48)
+"""Panels of the lower tail, of the part that holds the mass, and of the upper tail."""
+PANELS = sum(PART_PANELS)
 NODES = 16
 """Chebyshev nodes of a panel."""
 CUTOFF_NATS = 100.0
@@ -39,11 +41,14 @@ class CosineIntegral:
 
     def __init__(self, log_kernel: Function, like: Tensor, dimension: int) -> None:
         low, high = mass_interval(log_kernel, like.detach(), dimension, CUTOFF_NATS)
-        self.low, self.width = low, (high - low) / PANELS
+        inner = mass_interval(log_kernel, like.detach(), dimension)
+        self.ends = torch.stack([low, inner[0], inner[1], high])
+        """Ends of the lower tail, the main part and the upper tail: (4, k)."""
+        self.edges = torch.cat([self._even_edges(part) for part in range(3)] + [high.unsqueeze(0)])
+        self.width = self.edges.diff(dim=0)
         nodes = torch.from_numpy(chebyshev.chebpts1(NODES)).to(like.device)
-        edges = torch.arange(PANELS, dtype=torch.float64, device=like.device)
-        offset = (edges[:, None] + (nodes + 1) / 2).reshape(-1, 1)
-        s = low + self.width * offset
+        fraction = (nodes[:, None] + 1) / 2
+        s = (self.edges[:-1, None] + self.width[:, None] * fraction).flatten(0, 1)
         self.cosine = torch.tanh(s)
         """Nodes: (PANELS * NODES, k)."""
         height = log_kernel(self.cosine) - (dimension - 1) * log_cosh(s)
@@ -53,10 +58,23 @@ class CosineIntegral:
         self.mass = self.total.lower[-1]
         self.dimension = dimension
 
+    def _even_edges(self, part: int) -> Tensor:
+        """Return the lower edges of the panels of a part: (panels, k)."""
+        count = PART_PANELS[part]
+        order = torch.arange(count, dtype=torch.float64, device=self.ends.device).unsqueeze(-1)
+        return self.ends[part] + (self.ends[part + 1] - self.ends[part]) * (order / count)
+
+    def _variable(self, panel: Tensor, x: Tensor) -> Tensor:
+        """Return s at a position in [-1, 1] of a panel: (n, k)."""
+        return self.edges.gather(0, panel) + self.width.gather(0, panel) * ((x + 1) / 2)
+
     def place(self, cosine: Tensor) -> tuple[Tensor, Tensor]:
         """Return the panel of each cosine, (n, k), and its position in [-1, 1] there."""
         s = torch.atanh(cosine.clamp(-1 + 1e-16, 1 - 1e-16))
-        offset = ((s - self.low) / self.width).clamp(0, PANELS)
+        offset = torch.zeros_like(s)
+        for part, count in enumerate(PART_PANELS):
+            size = (self.ends[part + 1] - self.ends[part]).clamp_min(1e-300)
+            offset = offset + count * ((s - self.ends[part]) / size).clamp(0, 1)
         panel = offset.detach().long().clamp_max(PANELS - 1)
         return panel, 2 * (offset - panel) - 1
 
@@ -97,7 +115,7 @@ class CosineIntegral:
             middle = (low + high) / 2
             is_left = self.total.below(panel, middle) < target
             low, high = torch.where(is_left, middle, low), torch.where(is_left, high, middle)
-        return torch.tanh(self.low + self.width * (panel + (low + 1) / 2))
+        return torch.tanh(self._variable(panel, low))
 
     @torch.no_grad()
     def slope(self, cosine: Tensor, log_kernel: Tensor, score: Tensor) -> Tensor:
@@ -110,7 +128,7 @@ class CosineIntegral:
         # ∂F/∂κ, summed from the nearer tail: the sums from both sides add up to zero.
         is_low = self.total.below(panel, x) < self.mass / 2
         rise = torch.where(is_low, change.below(panel, x), -change.above(panel, x))
-        s = self.low + self.width * (panel + (x + 1) / 2)
+        s = self._variable(panel, x)
         density = (log_kernel - (self.dimension - 1) * log_cosh(s) - self.peak).exp()
         return -rise / density * (1 - cosine) * (1 + cosine)
 
@@ -120,7 +138,10 @@ def _set_ends(value: Tensor, is_zero: Tensor, is_one: Tensor) -> Tensor:
 
 
 class Antiderivative:
-    """The integral of a function that is given at the nodes of all panels: (PANELS * NODES, k)."""
+    """The integral of a function that is given at the nodes of all panels: (PANELS * NODES, k).
+
+    width: of the panels, (PANELS, k).
+    """
 
     def __init__(self, values: Tensor, width: Tensor) -> None:
         matrix = torch.from_numpy(integration_matrix(NODES)).to(values.device)

@@ -43,6 +43,13 @@ class SphereDistribution(Distribution):
     def _draw(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         raise NotImplementedError
 
+    def entropy(self) -> Tensor:
+        """Return the entropy with respect to area, where there is a formula: (*batch)."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no formula for its entropy: estimate it as the mean of "
+            "-log_prob over samples"
+        )
+
     @classmethod
     def fit(cls, points: ArrayLike, weights: ArrayLike | None = None, **shape: float) -> Fit[Self]:
         """Return the law of maximum likelihood for points, with standard errors.

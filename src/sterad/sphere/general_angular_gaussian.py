@@ -30,6 +30,7 @@ from sterad.sphere.gaussian_fit import (
     moment_start,
     unit_factor,
 )
+from sterad.sphere.gaussian_moments import direction_moments
 from sterad.sphere.quadrature import log_area, log_chi_mgf
 from sterad.sphere.weighted_points import WeightedPoints
 
@@ -108,6 +109,17 @@ class GeneralAngularGaussian(SphereDistribution):
     def precision_matrix(self) -> Tensor:
         """Σ⁻¹: (*batch, d, d)."""
         return torch.cholesky_inverse(self.scale_tril)
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean of a point, inside the ball, without gradients: (*batch, d)."""
+        return direction_moments(self.loc, self.scale_tril)[0].to(self.loc)
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance of each coordinate of a point, without gradients: (*batch, d)."""
+        mean, second = direction_moments(self.loc, self.scale_tril)
+        return (second.diagonal(dim1=-2, dim2=-1) - mean.square()).to(self.loc)
 
     def log_prob(self, value: ArrayLike) -> Tensor:
         """Return the log-density with respect to area at `value`: (..., *batch, d) unit rows."""

@@ -114,19 +114,26 @@ def expectation(log_kernel: Function, function: Function, like: Tensor, dimensio
     """Return E[function(t)] under the density exp(log_kernel(t)) relative to the uniform law.
 
     like: (*batch) float64, for shape and device; both functions take (nodes, *batch) cosines.
-    In s = artanh(t) the density is g(t) sech^(d-1)(s), which has one peak: a coarse grid finds the
-    interval that holds the mass, a fine grid integrates over it.
 
     >>> like = torch.zeros((), dtype=torch.float64)
     >>> round(expectation(torch.zeros_like, torch.square, like, 4).item(), 12)
     0.25
     """
+    cosine, weights = cosine_weights(log_kernel, like, dimension)
+    return (weights * function(cosine)).sum(0)
+
+
+def cosine_weights(log_kernel: Function, like: Tensor, dimension: int) -> tuple[Tensor, Tensor]:
+    """Return nodes and weights of expectations over the cosine: (nodes, *batch) each.
+
+    In s = artanh(t) the density is g(t) sech^(d-1)(s), which has one peak: a coarse grid finds the
+    interval that holds the mass, a fine grid integrates over it.
+    """
     low, high = mass_interval(log_kernel, like.detach(), dimension)
     fraction = torch.linspace(0, 1, FINE_NODES, dtype=torch.float64, device=like.device)
     s = low + (high - low) * fraction.reshape(-1, *([1] * like.dim()))
     cosine = torch.tanh(s)
-    weights = torch.softmax(log_kernel(cosine) - (dimension - 1) * log_cosh(s), dim=0)
-    return (weights * function(cosine)).sum(0)
+    return cosine, torch.softmax(log_kernel(cosine) - (dimension - 1) * log_cosh(s), dim=0)
 
 
 @torch.no_grad()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sterad.sphere.rotational_law import RotationalLaw
 
 CHUNK_LAWS = 256
-"""Laws of a batch whose distribution functions are tabulated at once: 3,072 numbers each."""
+"""Laws of a batch whose distribution functions are tabulated at once: 6,144 numbers each."""
 
 
 class _ImplicitCosine(torch.autograd.Function):

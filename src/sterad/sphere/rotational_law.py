@@ -21,7 +21,7 @@ from sterad.sphere.constraints import (
 )
 from sterad.sphere.cumulative import CosineIntegral
 from sterad.sphere.distribution import SphereDistribution
-from sterad.sphere.quadrature import expectation, log_area
+from sterad.sphere.quadrature import cosine_weights, expectation, log_area
 from sterad.sphere.reparametrization import reparametrize, turn_to_pole
 
 
@@ -74,7 +74,7 @@ class RotationalLaw(SphereDistribution):
         uniform = torch.rand(shape, generator=generator, dtype=kappa.dtype, device=kappa.device)
         flat = self.flatten()
         integral = CosineIntegral(flat._log_kernel, kappa.reshape(-1), self.dimension)
-        return integral.invert(uniform.reshape(-1, len(integral.width))).reshape(shape)
+        return integral.invert(uniform.reshape(-1, integral.width.shape[1])).reshape(shape)
 
     def log_kernel(self, cosine: Tensor) -> Tensor:
         """Return the log-density relative to the uniform law at `cosine`: (..., *batch)."""
@@ -126,10 +126,12 @@ class RotationalLaw(SphereDistribution):
 
     def _variances(self) -> tuple[Tensor, Tensor]:
         """Return the variances along the mean direction and in each tangent direction."""
-        center = self.mean_resultant_length
-        along = self._expectation(lambda t: (t - to_double(center)).square())
-        across = self._expectation(lambda t: (1 - t) * (1 + t)) / (self.dimension - 1)
-        return along, across
+        like = to_double(self.concentration)
+        t, weights = cosine_weights(self._log_kernel, like, self.dimension)
+        center = (weights * t).sum(0)
+        along = (weights * (t - center).square()).sum(0)
+        across = (weights * (1 - t) * (1 + t)).sum(0) / (self.dimension - 1)
+        return along.to(self.concentration), across.to(self.concentration)
 
     def cdf(self, value: ArrayLike) -> Tensor:
         """Return the probability of a cosine with the mean direction below `value`: (..., *batch).

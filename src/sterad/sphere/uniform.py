@@ -6,7 +6,13 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 
-from sterad.sphere.constraints import broadcast_shapes, require_dimension, require_points
+from sterad.sphere.constraints import (
+    ArrayLike,
+    as_float_tensor,
+    broadcast_shapes,
+    require_dimension,
+    require_points,
+)
 from sterad.sphere.distribution import Shape, SphereDistribution
 from sterad.sphere.fit import Fit
 from sterad.sphere.quadrature import log_area
@@ -36,8 +42,9 @@ class Uniform(SphereDistribution):
         self._like = torch.zeros((), dtype=dtype, device=device)
         super().__init__(torch.Size(batch_shape), torch.Size([dimension]), validate_args)
 
-    def log_prob(self, value: Tensor) -> Tensor:
+    def log_prob(self, value: ArrayLike) -> Tensor:
         """Return minus the log area, at `value`: (..., *batch, d) unit rows."""
+        value = as_float_tensor("value", value)
         require_points(self, value)
         shape = broadcast_shapes(value.shape[:-1], self.batch_shape)
         return value.new_full(shape, -log_area(self.dimension))
@@ -56,6 +63,11 @@ class Uniform(SphereDistribution):
     def mean(self) -> Tensor:
         """Zeros: (*batch, d)."""
         return self._like.expand(self.batch_shape + self.event_shape)
+
+    @property
+    def variance(self) -> Tensor:
+        """1/d for each coordinate: (*batch, d)."""
+        return self.mean + 1 / self.dimension
 
     def entropy(self) -> Tensor:
         """Return the log area, the largest entropy that a law on the sphere can have."""
