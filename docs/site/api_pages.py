@@ -132,7 +132,9 @@ def _entry_lines(name: str) -> Iterator[str]:
     value = _object(name)
     if inspect.isclass(value):
         yield from (f".. autoclass:: {name}", "   :members:")
-        has_public_base = value.__bases__ != (object,) and value.__base__.__name__[0] != "_"
+        has_public_base = value.__bases__ != (object,) and not value.__bases__[
+            0
+        ].__name__.startswith("_")
         yield from (["   :show-inheritance:", ""] if has_public_base else [""])
     elif inspect.isfunction(value):
         yield from (f".. autofunction:: {name}", "")

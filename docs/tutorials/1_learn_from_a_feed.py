@@ -35,9 +35,8 @@ for start in range(0, len(images), 100):
     known = np.isin(digits.test_labels, classifier.classes_)
     accuracy = classifier.score(digits.test_images[known], digits.test_labels[known])
     if start % 400 == 0:
-        print(
-            f"{min(stop, len(images)):5} images, {len(classifier.classes_):2} classes: {accuracy:.1%}"
-        )
+        seen = len(classifier.classes_)
+        print(f"{stop:5} images, {seen:2} classes: {accuracy:.1%}")
 print(f"at the end: {classifier.score(digits.test_images, digits.test_labels):.1%}")
 
 # %% [markdown]

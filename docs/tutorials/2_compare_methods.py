@@ -1,6 +1,6 @@
 """# Compare methods with error bars
 
-One seed of one method is an anecdote. This tutorial compares three methods over several seeds, tests
+One seed of one method is an anecdote. This tutorial compares four methods over several seeds, tests
 whether their differences are real, and draws them with error bars.
 """
 
@@ -42,9 +42,7 @@ records = {
 }
 record = records["er", 0]
 print(record.id)
-print(
-    f"final average accuracy {record.final_average_accuracy:.1%} in {record.seconds:.1f} s"
-)
+print(f"{record.final_average_accuracy:.1%} in {record.seconds:.1f} s")
 
 # %% [markdown]
 # A record has the accuracy matrix, its [metrics](../metrics.md), the accuracy along the stream, the
@@ -53,9 +51,8 @@ print(
 # %%
 for row in record.accuracy_matrix:
     print("  ".join("  - " if cell is None else f"{cell:4.0%}" for cell in row))
-print(
-    f"forgetting {record.average_forgetting:.1%}, {record.images_per_step:.0f} images per step"
-)
+print(f"forgetting {record.average_forgetting:.1%}")
+print(f"{record.images_per_step:.0f} images through the network per step")
 
 # %% [markdown]
 # ## Mean, spread, interval
@@ -73,9 +70,8 @@ summaries = {
     for method in METHODS
 }
 for method, summary in summaries.items():
-    print(
-        f"{method:9} {summary.mean:5.1f} ± {summary.std:4.1f}   interval ± {summary.margin:.1f}"
-    )
+    spread = f"± {summary.std:4.1f}, interval ± {summary.margin:.1f}"
+    print(f"{method:9} {summary.mean:5.1f} {spread}")
 
 # %% [markdown]
 # ## Is a difference real?

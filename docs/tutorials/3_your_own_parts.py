@@ -126,21 +126,23 @@ from sterad.engine import Execution
 def make_encoder() -> nn.Module:
     """Return a small convolutional network."""
     return nn.Sequential(
-        *(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
-        *(
-            nn.Conv2d(16, 32, 3, padding=1),
-            nn.ReLU(),
-            nn.AdaptiveAvgPool2d(2),
-            nn.Flatten(),
-        ),
+        nn.Conv2d(1, 16, 3, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.BatchNorm2d(32),
+        nn.ReLU(),
+        nn.Flatten(),
     )
 
 
 common = {
-    "dataset": Digits(per_class=60),
+    "dataset": Digits(per_class=100),
     "stream": FrequentFirst(),
     "encoder": make_encoder,
-    "augmentation": "partial",
+    "augmentation": "none",
+    "lr": 0.05,
     "execution": Execution(threads=1),
 }
 for name, memory in (("reservoir", 150), ("newest", Newest(150))):
@@ -158,11 +160,12 @@ for name, memory in (("reservoir", 150), ("newest", Newest(150))):
 # %%
 from sterad import OnlineClassifier
 
-digits = Digits(per_class=60).load()
+digits = Digits(per_class=100).load()
 classifier = OnlineClassifier(
     Smooth,
-    memory=Newest(300),
+    memory=300,
     encoder=make_encoder,
+    augment="none",
     optimizer=lambda parameters: torch.optim.AdamW(parameters, lr=3e-3),
     smoothing=0.05,
 )

@@ -32,7 +32,7 @@ seed = [0]
 # %%
 from sterad.cli import main
 
-main(["study", "small.toml", "--dry-run"])
+main("study small.toml --dry-run".split())
 
 # %% [markdown]
 # ## On Ray
@@ -42,9 +42,7 @@ main(["study", "small.toml", "--dry-run"])
 # are sent back, so that no shared disk is needed. A run whose worker dies is started again.
 
 # %%
-main(
-    ["study", "small.toml", "--out", "runs-ray", "--launcher", "ray", "--workers", "2"]
-)
+main("study small.toml --out runs-ray --launcher ray --workers 2".split())
 
 # %% [markdown]
 # ## On Slurm
@@ -54,18 +52,7 @@ main(
 # study with it before you submit hundreds.
 
 # %%
-main(
-    [
-        "study",
-        "small.toml",
-        "--out",
-        "runs-slurm",
-        "--launcher",
-        "slurm",
-        "--cluster",
-        "local",
-    ]
-)
+main("study small.toml --out runs-slurm --launcher slurm --cluster local".split())
 
 # %% [markdown]
 # ## The same numbers
@@ -92,4 +79,4 @@ for first, second in zip(on_ray, on_slurm, strict=True):
 # %%
 text = Path("small.toml").read_text().replace("seed = [0]", "seed = [0, 1]")
 Path("small.toml").write_text(text)
-main(["study", "small.toml", "--out", "runs-ray", "--workers", "1"])
+main("study small.toml --out runs-ray --workers 1".split())

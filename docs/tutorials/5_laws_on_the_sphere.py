@@ -30,7 +30,7 @@ law = VonMisesFisher(north, concentration=8.0)
 points = law.sample((5,), generator=rng)
 print(points)
 print(law.log_prob(points))
-print("all laws:", ", ".join(LAWS))
+print("all laws:", *LAWS, sep="\n  ")
 
 # %% [markdown]
 # The density integrates to 1 over the sphere. In three dimensions, the cosine with the mean direction
@@ -46,8 +46,8 @@ for cls in (VonMisesFisher, AngularGaussian, PowerSpherical, SphericalCauchy):
 # %% [markdown]
 # ## Shapes of laws
 #
-# At the same spread around the mode, the laws differ in their tails. `concentration_of(variance)` gives
-# the concentration of each law for a variance.
+# `concentration_of(variance)` gives the concentration of each law for a variance. The figure shows the
+# logarithm of the density relative to the uniform law: the laws differ in their tails.
 
 # %%
 from matplotlib.figure import Figure
@@ -68,9 +68,8 @@ for cls, color in zip(
         label=cls.__name__,
         color=color,
     )
-axes.set(
-    xlabel="angle with the mean direction, degrees", ylabel="log-density / uniform"
-)
+axes.set(xlabel="angle with the mean direction, degrees", ylabel="log-density")
+axes.set_ylim(-12, 4)
 axes.legend(frameon=False, fontsize=9)
 figure.savefig("shapes.svg")
 
@@ -84,9 +83,8 @@ figure.savefig("shapes.svg")
 for dimension in (3, 128, 2048):
     e1 = torch.eye(dimension, dtype=torch.float64)[0]
     law = AngularGaussian(e1, concentration=30.0)
-    print(
-        f"d = {dimension:4}: log p(μ) = {law.log_prob(e1):9.2f}, log p(-μ) = {law.log_prob(-e1):9.2f}"
-    )
+    near, far = law.log_prob(e1), law.log_prob(-e1)
+    print(f"d = {dimension:4}: log p(μ) = {near:9.2f}, log p(-μ) = {far:9.2f}")
 
 # %% [markdown]
 # ## Gradients and maximum likelihood
