@@ -116,13 +116,6 @@ def test_a_page_that_cannot_be_written_raises_an_error(runs: Path) -> None:
         write_report(runs)
 
 
-def test_without_matplotlib_nothing_is_written(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(SteradError, match=r"sterad\[report\]"):
-        write_report(runs)
-    assert not (runs / "report.html").exists()
-
-
 def test_torch_is_not_imported(runs: Path) -> None:
     program = (
         "import sys; from pathlib import Path; import sterad.report.tables, sterad.report.write;"
