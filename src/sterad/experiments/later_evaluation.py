@@ -40,11 +40,13 @@ def evaluate_later(run: str | Path, names: Sequence[str]) -> RunRecord:
     session = prepare(config, build(Execution, dict(record.execution)))
     saved = load_checkpoint(folder.checkpoint, path.name, f"run {path.name} again")
     session.load_state_dict(saved["session"])
+    with session.learner.problem.execution.applied():
+        added = [_evaluate(session, record, name) for name in names]
     result = replace(
         record,
         id=config.id,
         config=config.to_dict(),
-        classifiers=(*record.classifiers, *(_evaluate(session, record, name) for name in names)),
+        classifiers=(*record.classifiers, *added),
         changes=(*record.changes, f"{', '.join(names)}: evaluated later, from {record.id}"),
     )
     target = RunDirectory(path.parent, config.id)
