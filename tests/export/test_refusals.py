@@ -17,6 +17,8 @@ import torch
 from sterad import OnlineClassifier, load_exported
 from sterad.errors import SteradError
 from sterad.export.card import Card, card_path
+from sterad.export.from_learner import log_density_layer
+from sterad.sphere import AngularGaussian, fast_log_kernel
 from tests.export.scaffold import Backbone, check_equal, digits, fitted, thousand_images
 
 
@@ -64,6 +66,18 @@ def test_wrong_arguments(name: str, arguments: Any, message: str, tmp_path: Path
     with pytest.raises(SteradError, match=message):
         fitted("head").export(tmp_path / name, **arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_law_that_is_too_steep_for_a_polynomial() -> None:
+    kernel = fast_log_kernel(AngularGaussian, 1e4, 3)
+    with pytest.raises(SteradError, match=r"AngularGaussian with concentration 1e\+04 in 3 dim"):
+        log_density_layer(kernel)
+    cosines = torch.linspace(-1, 1, 1000, dtype=torch.float64)
+    for concentration in (0.1, 3.0, 30.0):
+        kernel = fast_log_kernel(AngularGaussian, concentration, 8)
+        density, expected = log_density_layer(kernel)(cosines), kernel(cosines)
+        atol = 1e-11 * float(expected.abs().max())  # coefficients are dropped below 1e-12 of it
+        torch.testing.assert_close(density, expected, rtol=0, atol=atol)
 
 
 def test_an_unfitted_classifier_cannot_be_exported(tmp_path: Path) -> None:

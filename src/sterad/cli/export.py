@@ -25,7 +25,7 @@ class ExportOptions:
     input_dtype: InputType = "float32"
     """Inputs of the graph: float32 for images in [0, 1] and features, or uint8 for images."""
     consolidate: bool = True
-    """Encode the whole memory first, so that class means are exact."""
+    """Export the rolling class means of the feed; without it the whole memory is encoded first."""
 
 
 def main(argv: Sequence[str]) -> int:

@@ -5,6 +5,7 @@ from copy import deepcopy
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -42,7 +43,7 @@ from sterad.methods.pcr import PCR
 from sterad.methods.randumb import RanDumb
 from sterad.methods.ridge import Ridge
 from sterad.sphere import FastLogKernel
-from sterad.sphere.fast_log_kernel import Polynomial, chebyshev_coefficients
+from sterad.sphere.fast_log_kernel import chebyshev_coefficients
 
 TOLERANCE = 1e-12
 """Relative error of the polynomial of a log-density."""
@@ -121,14 +122,14 @@ def log_density_layer(kernel: FastLogKernel) -> LogDensity:
 
     series = chebyshev_coefficients(evaluate, 2 * MAX_DEGREE)
     tolerance = TOLERANCE * max(1.0, float(abs(series).max()))
-    fitted = Polynomial.fit(series, tolerance, float("inf")).series
-    if len(fitted) > MAX_DEGREE + 1:
+    degree = int(np.flatnonzero(abs(series) > tolerance).max(initial=0))
+    if degree > MAX_DEGREE:
         raise SteradError(
             f"the log-density of {kernel.law.__name__} with concentration "
             f"{kernel.concentration:.4g} in {kernel.dimension} dimensions is too steep for a "
             "polynomial: export with classifier=nearest-mean, or train with a larger variance"
         )
-    return LogDensity(fitted)
+    return LogDensity(series[: degree + 1].tolist())
 
 
 def _classifier_layers(fitted: Any) -> list[Layer]:

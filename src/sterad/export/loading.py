@@ -127,15 +127,12 @@ def _load_onnx(file: Path, threads: int | None) -> tuple[Card, Graph]:
     check_digest(content)
     session = open_session(content, threads)
     card = Card.from_json(session.get_modelmeta().custom_metadata_map.get(CARD_KEY, "{}"))
-    outputs = ["scores", "indices"]
-    (shape, *_), *_ = ((one.shape[1:], one.name) for one in session.get_inputs())
-    if tuple(shape) != card.input_shape:
-        raise ValueError(f"its graph takes inputs of shape {tuple(shape)}")
-    if session.get_outputs()[0].shape[1:] != [len(card.labels)]:
-        raise ValueError(f"it has {len(card.labels)} labels, and its graph another number")
+    shapes = {one.name: one.shape[1:] for one in (*session.get_inputs(), *session.get_outputs())}
+    if shapes != {"inputs": [*card.input_shape], "scores": [len(card.labels)], "indices": []}:
+        raise ValueError(f"its graph has the inputs and outputs {shapes}")
 
     def run(x: Array) -> tuple[Array, Array]:
-        scores, indices = session.run(outputs, {"inputs": x})
+        scores, indices = session.run(["scores", "indices"], {"inputs": x})
         return scores, indices
 
     return card, run

@@ -77,8 +77,7 @@ def rebuild_predictor(
     predictor = Predictor(
         module, answer, card.input_shape, None if is_plain else transforms, card.input_dtype
     )
-    known = {"encoder": len(weights), "answer": len(answer.state_dict())}
-    if sum(known.values()) != len(tensors):
+    if len(weights) + len(answer.state_dict()) != len(tensors):
         raise ValueError("it has weights that no layer uses")
     _check_outputs(predictor, len(card.labels))
     return predictor
