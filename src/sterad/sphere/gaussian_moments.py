@@ -31,7 +31,7 @@ def direction_moments(mean: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
     mean: (*batch, d); factor: the lower Cholesky factor of Σ. Not differentiable.
 
     >>> center, second = direction_moments(torch.zeros(3), torch.eye(3))
-    >>> bool((second - torch.eye(3) / 3).abs().max() < 1e-12)
+    >>> bool((second - torch.eye(3).double() / 3).abs().max() < 1e-12)
     True
     """
     factor = to_double(factor)
