@@ -18,7 +18,6 @@ from sterad.sphere import (
 from sterad.sphere.watson import solve_concentration
 from tests.sphere import oracle
 
-COVERAGE_FITS = 200
 each_dimension = pytest.mark.parametrize("dimension", oracle.DIMENSIONS)
 
 
@@ -145,14 +144,23 @@ def test_angular_gaussian(dimension: int) -> None:
     ],
 )
 def test_coverage(law: Any, dimension: int, kappa: float, count: int) -> None:
+    """200 fits have a binomial error of 1.5 %: outside 92 to 98 %, 2,000 other fits decide."""
+    share = coverage(law, dimension, kappa, count, fits=200)
+    if not 0.92 <= share <= 0.98:
+        share = coverage(law, dimension, kappa, count, fits=2000)
+    assert 0.92 <= share <= 0.98, share
+
+
+def coverage(law: Any, dimension: int, kappa: float, count: int, fits: int) -> float:
+    """Return the share of 95 % intervals that hold the concentration."""
     shape = {"df": 3.0} if law is ProjectedStudentT else {}
     true = law(torch.eye(dimension)[0], kappa, **shape)
-    generator = torch.Generator().manual_seed(20)
-    covered, parts = 0, 4 if dimension * count > 100_000 else 1
-    for _ in range(parts):  # 200 fits of 4,000 points in 128 dimensions need 400 MB at once
-        size = torch.Size([COVERAGE_FITS // parts, count])
-        fit = law.fit(true.sample(size, generator=generator), **shape)
+    generator = torch.Generator().manual_seed(fits)
+    covered = 0
+    for _ in range(fits // 50):  # 200 fits of 4,000 points in 128 dimensions need 400 MB at once
+        points = true.sample(torch.Size([50, count]), generator=generator)
+        fit = law.fit(points, **shape)
         low, high = fit.confidence_interval(0.95)
         assert bool(fit.converged.all())
         covered += int(((low < kappa) & (kappa < high)).sum())
-    assert 0.92 * COVERAGE_FITS <= covered <= 0.98 * COVERAGE_FITS, covered
+    return covered / fits
