@@ -131,12 +131,12 @@ loss = posterior_loss(z, labels, log_density, directions, reduction="mean")
 print(f"accuracy {accuracy:.1%}, mean posterior loss {loss:.3f}")
 
 # %%
-figure = Figure(figsize=(4.6, 4.6))
+figure = Figure(figsize=(4.2, 3.6))
 axes = figure.add_subplot(projection="3d")
 axes.set_facecolor("none")
 for c, color in enumerate(colors):
     axes.scatter(*z[labels == c].T.numpy(), s=9, color=color, label=f"class {c}")
     axes.quiver(0, 0, 0, *(1.15 * directions[c]).tolist(), color=color)
-axes.set_box_aspect((1, 1, 1))
+axes.set_box_aspect((1, 1, 1), zoom=1.4)
 axes.set_axis_off()
 figure.savefig("classes.svg")
