@@ -7,15 +7,15 @@ NAVIGATION = {
     "Start": ("install", "quickstart", "start/feed", "start/research", "start/laws"),
     "Tutorials": ("tutorials/[0-9]*",),
     "How to": (
-        *("howto/data", "own_parts", "howto/studies", "howto/reports", "howto/runs"),
-        *("howto/export", "examples/index"),
+        *("howto/data", "own_parts", "howto/studies", "howto/reports", "howto/runs", "runs"),
+        *("howto/export", "export", "examples/index"),
     ),
     "Concepts": ("architecture", "streams", "metrics", "mathematics", "reliability", "speed"),
     "Reference": ("methods/index", "laws/index", "api/index"),
     "Results": ("reproduction/README", "reproduction/verdicts"),
     "Project": ("project/CONTRIBUTING", "project/CHANGELOG", "project/SECURITY"),
 }
-"""A name with a pattern stands for all of its pages."""
+"""A name with a pattern stands for all of its pages; one without a page is left out."""
 
 
 def toctrees(site: Path) -> str:
