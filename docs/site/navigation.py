@@ -15,7 +15,7 @@ NAVIGATION = {
     "Results": ("reproduction/README", "reproduction/cells", "reproduction/verdicts"),
     "Project": ("project/CONTRIBUTING", "project/CHANGELOG", "project/SECURITY"),
 }
-"""A name with a pattern stands for all of its pages."""
+"""A name with a pattern stands for all of its pages; one without a page is left out."""
 
 
 def toctrees(site: Path) -> str:
