@@ -91,7 +91,11 @@ SMALL_VARIANTS = {
     },
 }
 """Small variants of commands that take long or need data or a cluster; + appends to the command."""
-SLOW_COMMANDS = {"sterad bench", "sterad bench --full", "sterad bench --precision float32"}
+SLOW_COMMANDS = {
+    *(f"sterad bench{options}" for options in ("", " --full", " --precision float32")),
+    *("sterad bench agd-fd --rounds 40", "sterad bench --json bench.json"),
+    *("python benchmarks/control.py cifar100 16", "sterad study studies/digits.toml --workers 2"),
+}
 STUDY = """
 [fixed]
 dataset = "synthetic"
@@ -121,6 +125,11 @@ def blocks() -> list[tuple[str, str]]:
             else:
                 assert kind in UNTESTED_BLOCKS, f"{page.name} has a block of {kind}: test it"
     return [(name, text) for text, name in found.items()]
+
+
+def is_quick(block: str) -> bool:
+    """Return whether a block is in the quick tests: those that a new user meets first."""
+    return block.startswith(("README", "quickstart", "own_parts"))
 
 
 @pytest.fixture(autouse=True)
@@ -183,7 +192,13 @@ def mnist(folder: Path) -> Path:
     return root
 
 
-@pytest.mark.parametrize(("name", "text"), blocks(), ids=[name for name, _ in blocks()])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param(name, text, id=name, marks=() if is_quick(name) else pytest.mark.slow)
+        for name, text in blocks()
+    ],
+)
 def test_every_python_block_runs(name: str, text: str, folder: Path) -> None:
     file = folder / "block.py"
     file.write_text(text)

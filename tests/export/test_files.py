@@ -16,6 +16,7 @@ import torch
 from sterad import OnlineClassifier, load_exported
 from sterad.errors import SteradError
 from sterad.methods import Replay
+from sterad.methods.base import prediction_copy
 from sterad.methods.er import ER, ERConfig
 from tests.export.scaffold import check_equal, digits, fitted, thousand_images
 
@@ -104,7 +105,8 @@ def test_feature_vectors_integers_and_declared_labels(tmp_path: Path) -> None:
         classifier.export(tmp_path / "model.onnx", input_dtype="uint8")
 
 
-def test_an_export_is_that_of_predict_now(tmp_path: Path) -> None:
+def test_an_export_is_that_of_predict_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prediction_copy, "REFRESHED_IMAGES", 5)  # otherwise all of this memory
     images, labels = digits()
     options: dict[str, Any] = {"memory": 30, "memory_batch": 5, "views": 1, "threads": 1}
     classifier = OnlineClassifier("agd-fd", encoder="mlp", width=2, **options)
