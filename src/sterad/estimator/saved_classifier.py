@@ -15,7 +15,7 @@ from sterad.estimator.inputs import InputFormat
 from sterad.estimator.recipe import Recipe, digest_of
 from sterad.experiments.checkpoint import load_checkpoint
 from sterad.files import reading
-from sterad.labels import to_python_labels
+from sterad.labels import LabelIndex, to_python_labels
 from sterad.methods.base.prediction_copy import refresh
 from sterad.methods.base.rollback import replay_of
 from sterad.saved_state import check_count
@@ -83,12 +83,14 @@ def restore_state(state: dict[str, Any], params: dict[str, Any]) -> FinishedStat
         else:
             cache.load_state_dict(state["features"], replay.network.encoder.features)
     declared, names = state["declared"], state["feature_names"]
+    if declared is not None:
+        declared = LabelIndex(labels).check(declared)  # refuses another type
     check_count(state["skipped_batches"], "the number of skipped batches")
     return FinishedState(
         recipe,
         learner,
         labels,
-        None if declared is None else to_python_labels(declared),
+        declared,
         InputFormat(shape, None if names is None else tuple(names)),
         state["skipped_batches"],
     )
@@ -104,7 +106,10 @@ def read_classifier(
     with reading(path, "load it with the version of sterad that wrote it, or train again"):
         params = state["params"] | {"device": device}
         digests = dict(state["objects"])
-    check_objects(digests, objects, bool(params.get("frozen")))
+    try:
+        check_objects(digests, objects, bool(params.get("frozen")))
+    except SteradError as error:
+        raise SteradError(f"{path}: {error}") from error
     with reading(path, "load it with the version of sterad that wrote it, or train again"):
         return params | objects, restore_state(state, params | objects)
 
