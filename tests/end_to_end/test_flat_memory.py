@@ -51,6 +51,7 @@ def operations_of_a_step(session: Session) -> int:
 @pytest.mark.skipif(
     not Path("/proc/self/statm").exists(), reason="resident size is read from /proc"
 )
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["agd-fd", "finetune"])
 def test_memory_and_work_are_constant_over_100_000_images(method: str) -> None:
     fields: dict[str, Any] = {"views": 1, "projection": 16} if method == "agd-fd" else {}

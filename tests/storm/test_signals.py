@@ -97,6 +97,7 @@ def check_interrupted(code: int, errors: str) -> None:
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 def test_a_run_that_is_interrupted_in_torch_save(tmp_path: Path) -> None:
     command = Command(tmp_path, TRAIN)
     (tmp_path / "send").touch()
