@@ -12,6 +12,7 @@ so that only matrix products depend on the number of points.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -121,13 +122,15 @@ def observed_information(data: WeightedPoints, chart: Chart, place: Tensor) -> T
 
 
 def _point_term(a: Tensor, b: Tensor, dimension: int) -> Tensor:
-    return log_chi_mgf(b / a.sqrt(), dimension) - dimension / 2 * a.log()
+    value: Tensor = log_chi_mgf(b / a.sqrt(), dimension) - dimension / 2 * a.log()
+    return value
 
 
 def _derivatives(function: Callable[[Tensor], Tensor], place: Tensor) -> Tensor:
     """Return the derivatives of (k, m) values in the p parameters of each row: (k, m, p)."""
     # Reverse mode: forward mode makes torch 2.13 warn of its own use of torch.jit.
-    value, pull_back = torch.func.vjp(function, place)
+    pulled: Any = torch.func.vjp(function, place)
+    value, pull_back = pulled
 
     def row(unit: Tensor) -> Tensor:
         derivative: Tensor = pull_back(unit.expand_as(value))[0]
