@@ -115,7 +115,7 @@ def observed_information(data: WeightedPoints, chart: Chart, place: Tensor) -> T
         mean, factor = chart(at)
         white = torch.linalg.solve_triangular(factor, mean.unsqueeze(-1), upper=False)
         log_volume = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        constant = data.count * (white.square().sum((-2, -1)) / 2 + log_volume)
+        constant: Tensor = data.count * (white.square().sum((-2, -1)) / 2 + log_volume)
         return ((natural(at) * pull).sum(-1) - constant).sum()
 
     return -(total + _derivatives(torch.func.grad(curved), place))
