@@ -140,12 +140,12 @@ def test_too_many_parameters(law: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ("law", "dimension", "count", "fits"),
     [
         *((law, 3, 500, 200) for law in LAWS),
-        *((law, 16, 1500, 40) for law in LAWS),
-        (AngularCentralGaussian, 128, 1500, 4),  # from the expected information
+        *((law, 16, 1500, 12) for law in LAWS),
+        (AngularCentralGaussian, 128, 1500, 2),  # from the expected information
     ],
 )
 def test_coverage(law: Any, dimension: int, count: int, fits: int) -> None:
-    """The share of all entries of Σ in their intervals: 40 fits of 136 entries have 5,440."""
+    """The share of all entries of Σ in their intervals: 12 fits of 136 entries have 1,632."""
     true, shares = true_law(law, dimension), []
     rows, columns = torch.tril_indices(dimension, dimension)
     for seed in range(max(1, fits // 40)):
@@ -160,9 +160,10 @@ def test_coverage(law: Any, dimension: int, count: int, fits: int) -> None:
 
 @pytest.mark.slow
 def test_coverage_of_a_length() -> None:
-    law = EllipticallySymmetricAngularGaussian
-    fit = law.fit(draw(law, 3, 200, 500))
-    low, high = fit.confidence_interval(0.95)
+    law, shares = EllipticallySymmetricAngularGaussian, []
     kappa = true_law(law, 3).concentration
-    share = float(((low < kappa) & (kappa < high)).double().mean())
+    for seed in range(4):
+        low, high = law.fit(draw(law, 3, 50, 500, seed=seed)).confidence_interval(0.95)
+        shares.append(((low < kappa) & (kappa < high)).double().mean())
+    share = float(torch.stack(shares).mean())
     assert 0.92 <= share <= 0.98, share
