@@ -116,7 +116,7 @@ def divergence(
     first: tuple[str, float], second: tuple[str, float], dimension: int, cosine: float
 ) -> float:
     """Return KL between two laws whose mean directions have this cosine, by a double integral."""
-    with mp.workdps(25):
+    with mp.workdps(20):
         kernel, other = (KERNELS[name](kappa, dimension) for name, kappa in (first, second))
         log_h, c = log_density(kernel, dimension), mp.mpf(cosine)
         sine = mp.sqrt(1 - c * c)
@@ -125,7 +125,7 @@ def divergence(
         q = mp.mpf(max(dimension - 3, 0))
         # sin^q φ is negligible outside ±reach about π/2.
         reach = min(mp.pi / 2, mp.sqrt(130 / (q + 1)))
-        angles = [mp.pi / 2 + reach * i / 4 for i in range(-4, 5)]
+        angles = [mp.pi / 2 + reach * i / 2 for i in range(-2, 3)]
         mass = mp.quad(lambda a: mp.sin(a) ** q, angles, method="gauss-legendre")
 
         def average(t: mp.mpf) -> mp.mpf:

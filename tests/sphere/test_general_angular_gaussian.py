@@ -42,7 +42,7 @@ def test_against_projected_gaussian_draws() -> None:
     noise = torch.randn(200_000, 3, generator=generator, dtype=torch.float64)
     draws = MEAN + noise @ torch.linalg.cholesky(COVARIANCE).T
     draws = torch.nn.functional.normalize(draws, dim=1)
-    grid = points(400_000)  # uniform points, for Monte Carlo integration of the density
+    grid = points(200_000)  # uniform points, for Monte Carlo integration of the density
     for pole in points(5):
         inside = grid @ pole > 0.6
         expected = law.log_prob(grid[inside]).exp().sum() * 4 * torch.pi / len(grid)

@@ -1,7 +1,5 @@
 """Tests of every SphericalLaw; a new law is one line in LAWS_UNDER_TEST."""
 
-import shutil
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -82,9 +80,10 @@ def test_entropy_is_minus_the_mean_log_density(
     law: type[SphericalLaw], shape: dict[str, float], dimension: int
 ) -> None:
     found = build(law, dimension, 4.0, shape)
-    draws = found.sample(torch.Size([40_000]), generator=torch.Generator().manual_seed(1))
+    count = 5_000 if shape else 40_000  # a density with df needs 373 nodes
+    draws = found.sample(torch.Size([count]), generator=torch.Generator().manual_seed(1))
     surprise = -found.log_prob(draws)
-    error = float(surprise.std()) / 200
+    error = float(surprise.std()) / count**0.5
     assert abs(float(surprise.mean() - found.entropy())) < 5 * error
     assert float(found.entropy()) < log_area(dimension)
 
@@ -141,19 +140,3 @@ def test_draws_depend_on_the_generator_only(
 def test_invalid_input_raises(call: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
-
-
-@pytest.mark.slow
-@each_law
-def test_torch_compile(law: type[SphericalLaw], shape: dict[str, float]) -> None:
-    if shutil.which("g++") is None and shutil.which("c++") is None:
-        pytest.skip("torch.compile needs a C++ compiler and none is installed")
-    generator = torch.Generator().manual_seed(0)
-    points = torch.nn.functional.normalize(
-        torch.randn(4, 5, generator=generator, dtype=torch.float64), dim=1
-    )
-    eager = build(law, 5, 2.0, {**shape, "validate_args": False})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings about internals of torch
-        compiled = torch.compile(lambda x: eager.log_prob(x))(points)
-    assert torch.allclose(compiled, eager.log_prob(points), rtol=1e-12)

@@ -16,7 +16,9 @@ from sterad.sphere.constraints import ArrayLike, as_float_tensor, require_dimens
 from sterad.sphere.covariance import cholesky_or_error, require_full_rank, unit_determinant
 from sterad.sphere.distribution import SphereDistribution
 from sterad.sphere.fit import Fit
+from sterad.sphere.gaussian_fit import pack, raw_factor, unit_factor, unpack
 from sterad.sphere.gaussian_moments import direction_moments
+from sterad.sphere.observed_information import MAX_PARAMETERS, DeferredErrors, gaussian_errors
 from sterad.sphere.quadrature import log_area
 from sterad.sphere.weighted_points import WeightedPoints, outer_sum
 
@@ -29,7 +31,8 @@ class AngularCentralGaussian(SphereDistribution):
     """The direction of X ~ N(0, Σ); u and -u have the same density.
 
     covariance_matrix: (*batch, d, d), positive definite. For c > 0, cΣ is the same law; `fit`
-    returns the matrix of determinant 1. Its standard errors are from the expected information.
+    returns the matrix of determinant 1, with standard errors of its entries from the observed
+    information, or above 2,000 parameters (62 dimensions) from the expected one.
 
     >>> law = AngularCentralGaussian(torch.diag(torch.tensor([4.0, 1.0, 1.0])))
     >>> round(law.log_prob(torch.eye(3)).exp()[0].item() * 4 * torch.pi, 4)
@@ -98,12 +101,16 @@ class AngularCentralGaussian(SphereDistribution):
         matrix, converged = _tyler(data)
         batch, like, d = data.batch_shape, data.points, data.dimension
         law = cls(matrix.reshape(*batch, d, d).to(like))
-        error = _standard_error(matrix, data.count).reshape(*batch, d, d)
         log_likelihood = _log_likelihood(data, cholesky_or_error(matrix))
+
+        def errors() -> dict[str, Tensor]:
+            error = _standard_error(data, matrix).reshape(*batch, d, d)
+            return {"covariance_matrix": error.to(like)}
+
         return Fit(
             law=law,
             log_likelihood=log_likelihood.reshape(batch).to(like),
-            standard_errors={"covariance_matrix": error.to(like)},
+            standard_errors=DeferredErrors(errors),
             count=data.count.reshape(batch).to(like),
             n_parameters=d * (d + 1) // 2 - 1,
             at_limit=torch.zeros(batch, dtype=torch.bool, device=like.device),
@@ -139,7 +146,21 @@ def _log_likelihood(data: WeightedPoints, factor: Tensor) -> Tensor:
     return total
 
 
-def _standard_error(matrix: Tensor, count: Tensor) -> Tensor:
+def _standard_error(data: WeightedPoints, matrix: Tensor) -> Tensor:
+    """Return the standard errors of the entries of Σ, of determinant 1: (k, d, d)."""
+    d = data.dimension
+    if d * (d + 1) // 2 - 1 > MAX_PARAMETERS:
+        return _expected_error(matrix, data.count)
+    raw = raw_factor(matrix)
+
+    def chart(place: Tensor) -> tuple[Tensor, Tensor]:
+        free = unpack(place, d)[1]
+        return torch.zeros_like(free[..., 0]), unit_factor(free)
+
+    return gaussian_errors(data, chart, pack(raw[..., :0, 0], raw)).covariance_matrix
+
+
+def _expected_error(matrix: Tensor, count: Tensor) -> Tensor:
     """Return √((1 + 2/d)(Σᵢᵢ Σⱼⱼ + Σᵢⱼ² - (2/d) Σᵢⱼ²)/n), for determinant 1: (k, d, d)."""
     d = matrix.shape[-1]
     diagonal = matrix.diagonal(dim1=-2, dim2=-1)

@@ -28,10 +28,12 @@ class Fit(Generic[Law]):
     log_likelihood: Tensor
     """The weighted sum of log-densities with respect to area: (*batch)."""
     standard_errors: Mapping[str, Tensor]
-    """Standard errors from the observed information, by the name of the parameter: (*batch) each.
+    """Standard errors from the observed information, by the name of the parameter.
 
-    For the mean direction it is the standard deviation, in radians, of the angle in one tangent
-    direction. It is infinite where the data do not determine the parameter."""
+    (*batch) for a concentration, (*batch, d) for `loc`, (*batch, d, d) for a covariance. For the
+    mean direction it is the standard deviation, in radians, of the angle in one tangent direction:
+    (*batch). It is infinite where the data do not determine the parameter. For a law with a
+    covariance they are computed when they are first read."""
     count: Tensor
     """The sum of the weights: (*batch)."""
     n_parameters: int
@@ -57,7 +59,7 @@ class Fit(Generic[Law]):
     def confidence_interval(
         self, level: float = 0.95, parameter: str = "concentration"
     ) -> tuple[Tensor, Tensor]:
-        """Return the ends of the interval estimate ± z · standard error: (*batch) each.
+        """Return the ends of the interval estimate ± z · standard error, shaped as the parameter.
 
         The lower end of a concentration that cannot be negative is at least 0.
 
@@ -81,4 +83,5 @@ class Fit(Generic[Law]):
         reach = z * self.standard_errors[parameter]
         low = value - reach
         is_signed = bool(getattr(self.law, "has_signed_concentration", False))
-        return low if is_signed else low.clamp_min(0), value + reach
+        is_positive = parameter == "concentration" and not is_signed
+        return low.clamp_min(0) if is_positive else low, value + reach

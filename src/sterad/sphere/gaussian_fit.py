@@ -9,6 +9,7 @@ from torch import Tensor
 from sterad.sphere.covariance import cholesky_or_error, unit_determinant
 from sterad.sphere.fit import Fit
 from sterad.sphere.maximum_likelihood import split_resultant
+from sterad.sphere.observed_information import DeferredErrors, gaussian_errors
 from sterad.sphere.quadrature import log_area, log_chi_mgf
 from sterad.sphere.weighted_points import WeightedPoints
 
@@ -23,6 +24,7 @@ CONVERGED_GRADIENT = 1e-5
 tolerance."""
 
 Parameters = Sequence[Tensor]
+FactorOf = Callable[[Tensor, Tensor], Tensor]
 Law = TypeVar("Law", bound="GeneralAngularGaussian")
 
 
@@ -59,26 +61,55 @@ def moment_start(data: WeightedPoints) -> tuple[Tensor, Tensor]:
     return mean / scale[:, None], raw_factor(unit_determinant(matrix))
 
 
-def gaussian_fit(
-    cls: type[Law],
-    data: WeightedPoints,
-    mean: Tensor,
-    factor: Tensor,
-    slopes: Tensor,
-    n_parameters: int,
+def pack(mean: Tensor, raw: Tensor) -> Tensor:
+    """Return the free parameters of a mean and of `unit_factor`: (k, p).
+
+    The last entry of the diagonal becomes zero: a constant added to all of them changes nothing.
+    """
+    rows, columns = torch.tril_indices(*raw.shape[-2:], device=raw.device)[:, :-1]
+    shift = torch.where(rows == columns, raw[..., -1, -1:], 0.0)
+    return torch.cat([mean, raw[..., rows, columns] - shift], -1)
+
+
+def unpack(place: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Return the mean and the parameters, (k, size, size), of `unit_factor`."""
+    rows, columns = torch.tril_indices(size, size, device=place.device)[:, :-1]
+    split = place.shape[-1] - len(rows)
+    units = torch.zeros(len(rows), size, size, dtype=place.dtype, device=place.device)
+    units[torch.arange(len(rows), device=place.device), rows, columns] = 1
+    return place[..., :split], torch.tensordot(place[..., split:], units, 1)
+
+
+def maximize_gaussian(
+    cls: type[Law], data: WeightedPoints, start: tuple[Tensor, Tensor], factor_of: FactorOf
 ) -> Fit[Law]:
-    """Return the fit of a law with this mean and factor, in the dtype of the points."""
+    """Return the fit of a law whose factor of Σ is a function of m and of `unit_factor`."""
+
+    def objective(values: Parameters) -> Tensor:
+        return gaussian_log_likelihood(data, values[0], factor_of(*values)) / data.count
+
+    (mean, raw), slopes = maximize_jointly(objective, start)
+    factor, place = factor_of(mean, raw), pack(mean, raw)
     batch, like, d = data.batch_shape, data.points, data.dimension
     with torch.no_grad():
         log_likelihood = gaussian_log_likelihood(data, mean, factor)
+
+    def chart(place: Tensor) -> tuple[Tensor, Tensor]:
+        mean, free = unpack(place, raw.shape[-1])
+        return mean, factor_of(mean, free)
+
+    def errors() -> dict[str, Tensor]:
+        found = cls.named_errors(gaussian_errors(data, chart, place))
+        return {name: x.reshape(batch + x.shape[1:]).to(like) for name, x in found.items()}
+
     return Fit(
         law=cast(Any, cls)(
             mean.reshape(*batch, d).to(like), scale_tril=factor.reshape(*batch, d, d).to(like)
         ),
         log_likelihood=log_likelihood.reshape(batch).to(like),
-        standard_errors={},
+        standard_errors=DeferredErrors(errors),
         count=data.count.reshape(batch).to(like),
-        n_parameters=n_parameters,
+        n_parameters=place.shape[1],
         at_limit=torch.zeros(batch, dtype=torch.bool, device=like.device),
         converged=(slopes <= CONVERGED_GRADIENT).reshape(batch).to(like.device),
     )

@@ -23,14 +23,12 @@ from sterad.sphere.covariance import NOT_POSITIVE_DEFINITE, require_full_rank
 from sterad.sphere.distribution import SphereDistribution
 from sterad.sphere.fit import Fit
 from sterad.sphere.gaussian_fit import (
-    Parameters,
-    gaussian_fit,
-    gaussian_log_likelihood,
-    maximize_jointly,
+    maximize_gaussian,
     moment_start,
     unit_factor,
 )
 from sterad.sphere.gaussian_moments import direction_moments
+from sterad.sphere.observed_information import GaussianErrors
 from sterad.sphere.quadrature import log_area, log_chi_mgf
 from sterad.sphere.weighted_points import WeightedPoints
 
@@ -40,8 +38,10 @@ class GeneralAngularGaussian(SphereDistribution):
 
     mean: (*batch, d), of any length; covariance_matrix, precision_matrix: (*batch, d, d);
     scale_tril: the lower Cholesky factor of Σ. For c > 0, cm with c²Σ is the same law; `fit`
-    returns the one with determinant 1. It reports no standard errors: for d(d + 3)/2 - 1 parameters
-    the observed information is too large a matrix in many dimensions. Use a bootstrap.
+    returns the one with determinant 1, with standard errors of every entry of `loc` and
+    `covariance_matrix` from the observed information. They are infinite above 61 dimensions: the
+    information is a matrix of d(d + 3)/2 - 1 rows, and is computed for at most 2,000. Use a
+    bootstrap there.
 
     >>> law = GeneralAngularGaussian(torch.tensor([1.0, 0.0]), covariance_matrix=torch.eye(2))
     >>> round(law.log_prob(torch.tensor([0.0, 1.0])).item(), 4) # log(1/2π) - 1/2
@@ -147,15 +147,16 @@ class GeneralAngularGaussian(SphereDistribution):
     def _fit(cls, data: WeightedPoints, **shape: float) -> Fit[Self]:
         """Maximize over m and a factor of Σ whose log-diagonal has mean zero."""
         require_full_rank(cls.__name__, data)
+        return maximize_gaussian(cls, data, moment_start(data), _factor_of)
 
-        def objective(values: Parameters) -> Tensor:
-            factor = unit_factor(values[1])
-            return gaussian_log_likelihood(data, values[0], factor) / data.count
+    @classmethod
+    def named_errors(cls, errors: GaussianErrors) -> dict[str, Tensor]:
+        """Return the standard errors of a fit by the names of the parameters: (k, ...) each."""
+        return {"loc": errors.loc, "covariance_matrix": errors.covariance_matrix}
 
-        mean, raw = moment_start(data)
-        (mean, raw), slopes = maximize_jointly(objective, (mean, raw))
-        d = data.dimension
-        return gaussian_fit(cls, data, mean, unit_factor(raw), slopes, d * (d + 3) // 2 - 1)
+
+def _factor_of(mean: Tensor, raw: Tensor) -> Tensor:
+    return unit_factor(raw)
 
 
 def _cholesky_factor(name: str, matrix: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from sterad.sphere.maximum_likelihood import (
     approximate_kappa,
     split_resultant,
 )
+from sterad.sphere.quadrature import pointwise_derivatives
 from sterad.sphere.weighted_points import WeightedPoints, gather, project
 
 if TYPE_CHECKING:
@@ -132,14 +133,7 @@ def _tangent(vector: Tensor, direction: Tensor) -> Tensor:
 
 def _derivatives(log_kernel: LogKernel, cosine: Tensor, kappa: Tensor) -> tuple[Tensor, ...]:
     """Return log g and its derivatives t, κ, tt, tκ, κκ at each cosine: (k, n) each."""
-    with torch.enable_grad():
-        t = cosine.detach().requires_grad_()
-        k = kappa.unsqueeze(-1).expand_as(t).detach().clone().requires_grad_()
-        value = log_kernel(t, k)
-        first = torch.autograd.grad(value.sum(), (t, k), create_graph=True)
-        tt, tk = torch.autograd.grad(first[0].sum(), (t, k), retain_graph=True)
-        (kk,) = torch.autograd.grad(first[1].sum(), k)
-    return (value.detach(), first[0].detach(), first[1].detach(), tt, tk, kk)
+    return pointwise_derivatives(log_kernel, cosine, kappa.unsqueeze(-1).expand_as(cosine))
 
 
 def _split(cosine: Tensor) -> list[Tensor]:

@@ -110,6 +110,24 @@ def _chi_range(dimension: int) -> tuple[float, float, float]:
     return (-9.0, 7.0, 0.3) if dimension < 64 else (-8.0, 7.0, 0.4)
 
 
+def pointwise_derivatives(
+    function: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor
+) -> tuple[Tensor, ...]:
+    """Return an elementwise function and its derivatives x, y, xx, xy, yy at each entry.
+
+    >>> x, y = torch.tensor([2.0]), torch.tensor([3.0])
+    >>> pointwise_derivatives(lambda x, y: x.square() * y.square(), x, y)[4]
+    tensor([24.])
+    """
+    with torch.enable_grad():
+        x, y = x.detach().clone().requires_grad_(), y.detach().clone().requires_grad_()
+        value = function(x, y)
+        by_x, by_y = torch.autograd.grad(value.sum(), (x, y), create_graph=True)
+        xx, xy = torch.autograd.grad(by_x.sum(), (x, y), retain_graph=True)
+        (yy,) = torch.autograd.grad(by_y.sum(), y)
+    return value.detach(), by_x.detach(), by_y.detach(), xx, xy, yy
+
+
 def expectation(log_kernel: Function, function: Function, like: Tensor, dimension: int) -> Tensor:
     """Return E[function(t)] under the density exp(log_kernel(t)) relative to the uniform law.
 
