@@ -3,9 +3,9 @@
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
