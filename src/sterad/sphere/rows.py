@@ -87,11 +87,12 @@ def read_rows(
     points = _as_points(x, fitted_dimension)
     masses = _as_weights(weights, len(points))
     size = max(1, CHUNK_NUMBERS // points.shape[1])
-    inverse_lengths = [
-        _inverse_lengths(points[start : start + size], start, normalize)
-        for start in range(0, len(points), size)
-    ]
-    return Rows(points, masses, torch.cat(inverse_lengths) if normalize else None)
+    # Written in place: small results between large chunks would fragment the heap.
+    inverse_lengths = torch.empty(len(points), dtype=torch.float64, device="cpu")
+    for start in range(0, len(points), size):
+        part = points[start : start + size]
+        inverse_lengths[start : start + size] = _inverse_lengths(part, start, normalize)
+    return Rows(points, masses, inverse_lengths if normalize else None)
 
 
 def _as_points(x: Any, fitted_dimension: int | None) -> Tensor:
