@@ -75,6 +75,8 @@ class ImageFiles:
     """What to do with another ratio of height and width: crop the center, stretch, or pad."""
     background: Background = "white"
     """Color behind transparent pixels and around padded images."""
+    size_from: str = ""
+    """File whose size is `native`; empty if the dataset declares the size."""
 
     def fetch(self, positions: IntArray) -> ByteArray:
         """Decode the images at these positions: uint8 (n, c, h, w)."""
@@ -91,9 +93,11 @@ class ImageFiles:
         height, width = pixels.shape[1:]
         if self.size is None:
             if (height, width) != self.native:
+                others = f", which {self.size_from!r} has" if self.size_from else ""
                 raise SteradError(
                     f"the image {path!r} has {width}x{height} pixels instead of "
-                    f"{self.native[1]}x{self.native[0]}: give image_size to resize all images"
+                    f"{self.native[1]}x{self.native[0]}{others}: give image_size to resize all "
+                    "images"
                 )
             return pixels
         try:

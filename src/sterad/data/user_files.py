@@ -128,6 +128,7 @@ class Folder(UserFiles):
             self.channels,
             self.fit,
             self.background,
+            size_from=paths[0],
         )
 
         def split(positions: IntArray) -> Split:
