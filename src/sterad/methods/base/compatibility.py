@@ -1,12 +1,10 @@
 """Fields and parts of a replay method that exclude each other."""
 
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from sterad.errors import SteradError
 from sterad.memory import RandomRetrieval, SlotMemory
-from sterad.methods.base.parts import Parts, ReplayConfig
-from sterad.methods.base.teacher import TeacherConfig
+from sterad.methods.base.parts import ADDITIONS, Parts, ReplayConfig
 
 if TYPE_CHECKING:
     from sterad.methods.base.replay import Replay
@@ -14,10 +12,8 @@ if TYPE_CHECKING:
 
 def check_compatible(method: "type[Replay]", config: ReplayConfig, parts: Parts) -> None:
     """Raise if a field or a part has no effect, or not the expected one, beside the others."""
-    for option in fields(TeacherConfig):
-        value = getattr(config, option.name)
-        if config.teacher == "none" and value != option.default:
-            raise SteradError(f"{option.name}={value} without a teacher: set teacher=ema")
+    for addition in ADDITIONS:
+        addition.check_fields(config)
     if config.head_width is not None and config.head != "mlp":
         raise SteradError(
             f"head_width={config.head_width} has no effect on head={config.head}: use head=mlp"

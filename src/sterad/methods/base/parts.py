@@ -24,9 +24,10 @@ from sterad.memory import (
     SlotMemory,
 )
 from sterad.memory.checks import copy_prototype
+from sterad.methods.base.additions import Addition
 from sterad.methods.base.learner import Problem
 from sterad.methods.base.optimizers import OptimizerConfig, make_optimizer, wrap_factory
-from sterad.methods.base.teacher import TeacherConfig
+from sterad.methods.base.teacher import MomentumDistillation, TeacherConfig
 from sterad.seeds import generator
 from sterad.validation import (
     ADVANCED,
@@ -46,6 +47,8 @@ from sterad.views.augmentations import Augmentation, Transform
 
 PositiveShare = Annotated[float, Range(0, 1, open_low=True)]
 _RARE = OMIT_DEFAULT_FROM_ID | ADVANCED
+ADDITIONS: tuple[type[Addition], ...] = (MomentumDistillation,)
+"""What any replay method can switch on; losses are added in this order."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Replay: the base of methods with a memory. `observe` is retrieve → loss → step → remember."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
@@ -26,9 +26,9 @@ from sterad.methods.base.learner import (
     check_batch,
     check_inputs,
 )
-from sterad.methods.base.parts import Parts, ReplayConfig, load_memory, make_parts
+from sterad.methods.base.parts import ADDITIONS, Parts, ReplayConfig, load_memory, make_parts
 from sterad.methods.base.review import review
-from sterad.methods.base.teacher import Teacher, distillation, teacher_loss
+from sterad.methods.base.teacher import Teacher, distillation
 from sterad.methods.base.view_passes import ViewPasses
 from sterad.saved_state import check_like, tensors_of
 from sterad.seeds import generator
@@ -61,8 +61,9 @@ class Replay(ViewPasses, Learner):
         self.engine = parts.engine(network, problem.execution, parts.optimizer)
         self.encoded_memory = EncodedMemory(self.memory)
         self.fitted: Classifier | None = None
-        ema = config.teacher == "ema"
-        self.teacher = Teacher(self.network, config.teacher_momentum) if ema else None
+        self.teacher: Teacher | None = None
+        """A slow copy of the network, made by the addition that needs it."""
+        self.additions = [one(self) for one in ADDITIONS if one.is_on(config)]
         self.tasks: TaskCounter | None = None
         if isinstance(config, BoundaryConfig) or config.review:
             source = config if isinstance(config, BoundaryConfig) else BoundaryConfig()
@@ -79,8 +80,10 @@ class Replay(ViewPasses, Learner):
     def cost(cls, config: Any, batch_size: int, memory: int, samples: float) -> Cost:
         """Return the cost of all steps on a stream batch, and of encoding the memory."""
         replayed: int = config.memory_batch
-        teacher = (2 + FORWARD_COST) * (batch_size + replayed) if config.teacher != "none" else 0
-        step = cls.step_cost(config, batch_size, replayed) + teacher
+        step = cls.step_cost(config, batch_size, replayed)
+        step += sum(
+            one.cost(config, batch_size + replayed) for one in ADDITIONS if one.is_on(config)
+        )
         step += cls.draws_per_step * ranking_cost(cls, config, batch_size)
         encoded = 0 if config.classifier == cls.head_classifier else FORWARD_COST * memory
         return Cost(step * config.memory_iterations, encoded)
@@ -117,11 +120,12 @@ class Replay(ViewPasses, Learner):
             retrieved = self.retrieve(batch)
             if self.trains_without_memory or len(retrieved):
                 loss = self.loss(retrieved, batch)
-                if self.teacher is not None:
-                    loss = loss + teacher_loss(self, self.teacher, retrieved, batch)
+                for addition in self.additions:
+                    if (added := addition.loss(self, retrieved, batch)) is not None:
+                        loss = loss + added
                 self.step(loss)
-                if self.teacher is not None:
-                    self.teacher.follow(self.network)
+                for addition in self.additions:
+                    addition.after_step(self)
         self.remember(batch)
         check_size(self.memory, self._capacity)
         return None if loss is None else loss.detach()
@@ -157,6 +161,8 @@ class Replay(ViewPasses, Learner):
         """Backpropagate `loss` and take an optimizer step."""
         self.engine.drop_gradients()
         self.engine.backward(loss)
+        for addition in self.additions:
+            addition.add_gradients(self)
         self.engine.step(self.config.clip)
 
     def remember(self, batch: Batch) -> None:
@@ -191,6 +197,8 @@ class Replay(ViewPasses, Learner):
         self.engine.widen(outputs, self.rng["network"])
         if self.teacher is not None:
             self.teacher.widen(self.network)
+        for addition in self.additions:
+            addition.widen(self)
 
     def distillation_loss(self, target: Tensor, output: Tensor) -> Tensor:
         """Return the distillation loss of raw outputs to the teacher's: (n, outputs) both."""
@@ -251,7 +259,7 @@ class Replay(ViewPasses, Learner):
         return (
             super().state_dict()
             | self.engine.state_dict()
-            | {name: one for name, one in [("retrieval", self.retrieval.state_dict())] if one}
+            | {name: one for name, one in self._optional_states() if one}
             | {
                 "memory": self.memory.state_dict(),
                 "rng": {name: rng.get_state() for name, rng in self.rng.items()},
@@ -259,6 +267,12 @@ class Replay(ViewPasses, Learner):
                 "tasks": None if self.tasks is None else self.tasks.state_dict(),
             }
         )
+
+    def _optional_states(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the states of parts that often have none."""
+        yield "retrieval", self.retrieval.state_dict()
+        for addition in self.additions:
+            yield addition.switch, addition.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a state, whose head may be wider than this one's."""
@@ -272,6 +286,8 @@ class Replay(ViewPasses, Learner):
         check_like(state["rng"], states, "rng")
         if self.teacher is not None:
             check_like(state["teacher"], self.teacher.network.state_dict(), "teacher")
+        for addition in self.additions:
+            addition.check_state(state.get(addition.switch, {}))
         super().load_state_dict(state)
         load_memory(self.memory, state["memory"], self.seen, self.problem.input_shape)
         self.engine.load_state_dict(state)
@@ -281,5 +297,7 @@ class Replay(ViewPasses, Learner):
             self.teacher.network.load_state_dict(state["teacher"])
         if self.tasks is not None:
             self.tasks.load_state_dict(state["tasks"])
+        for addition in self.additions:
+            addition.load_state_dict(state.get(addition.switch, {}))
         if "retrieval" in state:
             self.retrieval.load_state_dict(state["retrieval"])

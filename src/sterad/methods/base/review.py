@@ -33,8 +33,8 @@ def review(learner: "Replay") -> None:
     for slots in shuffled_slots(len(memory), size, learner.rng["review"]):
         loss = learner.virtual_loss(memory.read(slots))
         learner.take_step(loss / GRADIENT_DIVISOR)
-        if learner.teacher is not None:
-            learner.teacher.follow(learner.network)
+        for addition in learner.additions:
+            addition.after_step(learner)
     learner.sample_losses = recorded
 
 

@@ -12,7 +12,7 @@ full one) and is a new one also for ER; the student predicts by default (there t
 
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +20,8 @@ from torch import Tensor
 
 from sterad.encoders import Network
 from sterad.encoders.heads import last_layer
+from sterad.methods.base.additions import Addition
+from sterad.methods.base.learner import FORWARD_COST
 from sterad.streams import Batch
 from sterad.validation import ADVANCED, BelowOne, NonNegative, Positive
 
@@ -98,21 +100,42 @@ class Teacher:
         return mean
 
 
-def teacher_loss(learner: "Replay", teacher: Teacher, retrieved: Batch, batch: Batch) -> Tensor:
-    """Return the mean distillation loss of a view and of the raw images.
+class MomentumDistillation(Addition):
+    """Adds the distillation from a momentum teacher, which is part of the learner's state."""
 
-    The target of both is the teacher's output for the view.
-    """
-    engine, config = learner.engine, learner.config
-    batches = (retrieved, batch) if len(retrieved) else (batch,)
-    x = torch.cat([engine.to_device(one.x) for one in batches])
-    view = learner.view(x)
-    target = teacher(view)
-    engine.images += len(view)
-    distances = [
-        learner.distillation_loss(target, engine.forward([inputs])) for inputs in (view, x)
-    ]
-    return config.teacher_weight * (distances[0] + distances[1]) / 2
+    Config = TeacherConfig
+    switch, switch_value = "teacher", "teacher=ema"
+
+    def __init__(self, learner: "Replay") -> None:
+        """Copy the network."""
+        learner.teacher = Teacher(learner.network, learner.config.teacher_momentum)
+
+    @classmethod
+    def cost(cls, config: Any, images: int) -> float:
+        """Return the cost of two passes of the student and one of the teacher."""
+        return (2 + FORWARD_COST) * images
+
+    def loss(self, learner: "Replay", retrieved: Batch, batch: Batch) -> Tensor:
+        """Return the mean distillation loss of a view and of the raw images.
+
+        The target of both is the teacher's output for the view.
+        """
+        engine, config, teacher = learner.engine, learner.config, learner.teacher
+        assert teacher is not None
+        batches = (retrieved, batch) if len(retrieved) else (batch,)
+        x = torch.cat([engine.to_device(one.x) for one in batches])
+        view = learner.view(x)
+        target = teacher(view)
+        engine.images += len(view)
+        distances = [
+            learner.distillation_loss(target, engine.forward([inputs])) for inputs in (view, x)
+        ]
+        return config.teacher_weight * (distances[0] + distances[1]) / 2
+
+    def after_step(self, learner: "Replay") -> None:
+        """Let the teacher follow the student."""
+        if learner.teacher is not None:
+            learner.teacher.follow(learner.network)
 
 
 def distillation(target: Tensor, output: Tensor, temperature: float) -> Tensor:
