@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from sterad.data.synthetic import Synthetic
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
-from sterad.experiments.live import live_config
+from sterad.experiments.live import LiveSession, live_config
 from sterad.experiments.run import run
 
 ONE_THREAD = Execution(threads=1)
@@ -60,6 +61,24 @@ def test_a_feed_that_failed_resumes_from_the_checkpoint(tmp_path: Path) -> None:
         run(config(), tmp_path / "resumed", ONE_THREAD, checkpoint_every=1, feed=failing())
     resumed = run(config(), tmp_path / "resumed", ONE_THREAD, checkpoint_every=1, feed=feed(6))
     assert resumed.metrics() == uninterrupted.metrics()
+
+
+def test_a_run_whose_feed_has_ended_finishes_without_another_batch(tmp_path: Path) -> None:
+    whole = run(config(), tmp_path, ONE_THREAD, 1, feed=feed())
+    (tmp_path / whole.id / "record.json").unlink()  # as if it was killed before its record
+    failing = patch.object(LiveSession, "finish", side_effect=BrokenFeedError)
+    with failing, pytest.raises(BrokenFeedError):  # after its feed and before the last moment
+        run(config(), tmp_path / "killed", ONE_THREAD, 1, feed=feed())
+    for out in (tmp_path, tmp_path / "killed"):
+        assert run(config(), out, ONE_THREAD, 1, feed=iter(())).metrics() == whole.metrics()
+
+
+def test_a_run_that_was_killed_before_its_first_step_needs_a_batch(tmp_path: Path) -> None:
+    failing = patch.object(LiveSession, "learn", side_effect=BrokenFeedError)
+    with failing, pytest.raises(BrokenFeedError):
+        run(config(), tmp_path, ONE_THREAD, feed=feed())
+    with pytest.raises(SteradError, match="before its first batch"):
+        run(config(), tmp_path, ONE_THREAD, feed=iter(()))
 
 
 def test_a_feed_needs_the_live_stream_and_a_batch(tmp_path: Path) -> None:

@@ -149,5 +149,7 @@ def test_an_invalid_weight_or_temperature_raises(name: str, value: float, rule: 
 
 @pytest.mark.parametrize(("name", "value"), [("predict_with", "teacher"), ("teacher_weight", 2.0)])
 def test_fields_of_a_teacher_raise_without_one(name: str, value: Any) -> None:
-    with pytest.raises(SteradError, match=f"{name}={value} has no effect without teacher: set teacher=ema"):
+    with pytest.raises(
+        SteradError, match=f"{name}={value} has no effect without teacher: set teacher=ema"
+    ):
         build("er", **{name: value})

@@ -89,18 +89,11 @@ class Training:
 
 
 def train_live(method: str, seed: int, out: Path, checkpoint_every: int) -> int:
-    """Continue a live run; its feed repeats what came after the last checkpoint.
-
-    A session needs one batch to build its network. If the feed had ended before the kill there is
-    none, and the run starts from the beginning.
-    """
+    """Continue a live run; its feed repeats what came after the last checkpoint."""
     values = LIVE | FIELDS.get(method, {})
     config = live_config(method=method, seed=seed, encoder="mlp", **values)
     checkpoint = RunDirectory(out, config.id).newest_checkpoint
     step = load_checkpoint(checkpoint, config.id)["session"]["step"] if checkpoint else 0
-    if step == LIVE_STEPS:
-        shutil.rmtree(out)
-        step = 0
     rng = np.random.default_rng(seed)
     images = rng.random((LIVE_STEPS, LIVE_BATCH, 8, 8)).astype(np.float32)
     labels = np.array([rng.integers(0, 2 + i // 4, LIVE_BATCH) for i in range(LIVE_STEPS)])

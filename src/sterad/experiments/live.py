@@ -26,23 +26,34 @@ from sterad.streams.live import LiveStream
 
 MAX_STRETCHES = 100
 """Complete stretches after which neighbors are merged and the next ones are twice as long."""
+NO_BATCH = "the feed ended before its first batch: give at least one"
 Counts = npt.NDArray[np.int64]
 
 
 class LiveSession(Session):
     """A learner on a feed; a moment is added whenever a stretch of the feed is full."""
 
-    def __init__(self, config: RunConfig, execution: Execution, feed: LiveStream) -> None:
-        """Wait for the first batch, which shows the shape of the inputs."""
+    def __init__(
+        self,
+        config: RunConfig,
+        execution: Execution,
+        feed: LiveStream,
+        input_shape: tuple[int, ...] | None = None,
+    ) -> None:
+        """Wait for the first batch, which shows the shape of the inputs.
+
+        input_shape: of an earlier part of the run; then the feed may have ended.
+        """
         first = next(feed, None)
-        if first is None:
-            raise SteradError("the feed ended before its first batch: give at least one")
-        shape = tuple(first.x.shape[1:])
+        if first is None and input_shape is None:
+            raise SteradError(NO_BATCH)
+        shape = tuple(first.x.shape[1:]) if first is not None else input_shape
+        assert shape is not None
         problem = config.problem(shape, execution)
         if len(shape) == 1 and problem.encoder in IMAGE_ENCODERS:
             problem = replace(problem, encoder="mlp")
         self.learner = config.build_learner(problem)
-        self.feed, self.waiting = feed, [first]
+        self.feed, self.waiting = feed, [] if first is None else [first]
         self.stretch: int = config.stream.fields.stretch
         self.total_steps = self.total_samples = None  # the length of a feed is unknown
         self.evaluations = ("the next images",)
@@ -54,7 +65,9 @@ class LiveSession(Session):
         self.begin()
 
     def batches(self) -> Iterator[Batch]:
-        """Yield the batches of the feed."""
+        """Yield the batches of the feed; a run that continues needs none."""
+        if not (self.waiting or self.step):
+            raise SteradError(NO_BATCH)
         return chain(iter(self.waiting), self.feed)
 
     def learn(self, batch: Batch) -> Any:

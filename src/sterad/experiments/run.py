@@ -76,14 +76,16 @@ def run(
         with reading(folder.config, f"delete {str(folder.path)!r} to start again"):
             execution = build(Execution, started["execution"])
     execution = execution or Execution.from_options()
-    session = prepare(config, execution, feed)  # before anything is written
+    shape = None if started is None else started.get("input_shape")
+    session = prepare(config, execution, feed, shape)  # before anything is written
     execution = session.learner.problem.execution
     start = find_start(session, folder, config, accept_changes)
     with execution.applied(), folder.locked():
         if (finished := folder.read_record()) is not None:
             return finished
         start.restore(session)
-        folder.write_config(config.to_dict(), dataclasses.asdict(execution))
+        shape = session.learner.problem.input_shape if feed is not None else None
+        folder.write_config(config.to_dict(), dataclasses.asdict(execution), shape)
         folder.trim_events(session.step)
         with contextlib.ExitStack() as stack:
             opened = [
@@ -114,9 +116,15 @@ def _config_of(config: RunConfig | None, values: Mapping[str, Any]) -> RunConfig
 
 
 def prepare(
-    config: RunConfig, execution: Execution, feed: Iterable[tuple[Any, Any]] | None = None
+    config: RunConfig,
+    execution: Execution,
+    feed: Iterable[tuple[Any, Any]] | None = None,
+    input_shape: tuple[int, ...] | None = None,
 ) -> Session:
-    """Return a session at its beginning: dataset loaded, stream ordered, network initialized."""
+    """Return a session at its beginning: dataset loaded, stream ordered, network initialized.
+
+    input_shape: of the inputs of a feed, if it is known and the feed may have ended.
+    """
     if (config.stream.name == "live") != (feed is not None):
         raise SteradError(
             f"the stream is {config.stream.name!r} and a feed is {'not ' * (feed is None)}given: "
@@ -125,7 +133,7 @@ def prepare(
     if feed is not None:
         if config.settings.also_evaluate:
             raise SteradError("a live run has no test images: leave also_evaluate out")
-        return LiveSession(config, execution, LiveStream(feed))
+        return LiveSession(config, execution, LiveStream(feed), input_shape)
     whole = config.dataset.fields.load()
     if whole.digest != dict(config.digests).get("data", whole.digest):
         raise SteradError(

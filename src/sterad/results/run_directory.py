@@ -109,11 +109,23 @@ class RunDirectory:
             found = {name: content[name] for name in ("config", "execution")}
             if not all(isinstance(values, dict) for values in found.values()):
                 raise ValueError("config and execution must be objects with names and values")
+            if "input_shape" in content:
+                found["input_shape"] = _checked_shape(content["input_shape"])
             return found
 
-    def write_config(self, config: Mapping[str, Any], execution: Mapping[str, Any]) -> None:
-        """Write config.json: the values of the run and how it is executed."""
-        content = {"config": config, "execution": execution}
+    def write_config(
+        self,
+        config: Mapping[str, Any],
+        execution: Mapping[str, Any],
+        input_shape: tuple[int, ...] | None = None,
+    ) -> None:
+        """Write config.json: the values of the run and how it is executed.
+
+        input_shape: of a run on a feed, which may have no batch left when the run continues.
+        """
+        content: dict[str, Any] = {"config": config, "execution": execution}
+        if input_shape is not None:
+            content["input_shape"] = list(input_shape)
         text = json.dumps(content | {"sha256": content_hash(content)}, indent=1) + "\n"
         write_atomically(self.config, text)
 
@@ -139,6 +151,14 @@ class RunDirectory:
 def _write_pid(descriptor: int) -> None:
     os.ftruncate(descriptor, 0)
     os.write(descriptor, str(os.getpid()).encode())
+
+
+def _checked_shape(sizes: Any) -> tuple[int, ...]:
+    """Return the shape of inputs that config.json contains."""
+    is_list = isinstance(sizes, list) and len(sizes) in (1, 3)
+    if not (is_list and all(type(size) is int and size > 0 for size in sizes)):
+        raise ValueError("input_shape must be one or three positive integers")
+    return tuple(sizes)
 
 
 def parse_event(line: bytes) -> dict[str, Any] | None:
