@@ -167,11 +167,11 @@ def river(kind: str) -> Callable[..., Any]:
     return make
 
 
-def batch_lda() -> Any:
-    """Return scikit-learn's LDA with automatic shrinkage, which needs all rows at once."""
+def batch_lda(**options: Any) -> Any:
+    """Return scikit-learn's LDA, which needs all rows at once."""
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-    return LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+    return LinearDiscriminantAnalysis(**options)
 
 
 def sgd() -> Any:
@@ -202,6 +202,9 @@ LEARNERS: dict[str, Callable[..., Any]] = {
     "agd-fd, trained": sterad("agd-fd", frozen=False, memory=MEMORY, views=1),
     "er, trained": sterad("er", frozen=False, memory=MEMORY),
     "scikit-learn batch LDA": sklearn(batch_lda),
+    "scikit-learn batch LDA, shrinkage auto": sklearn(
+        partial(batch_lda, solver="lsqr", shrinkage="auto")
+    ),
     "scikit-learn SGDClassifier": sklearn(sgd),
     "scikit-learn GaussianNB": sklearn(naive_bayes),
     "river GaussianNB": river("GaussianNB"),
