@@ -1,5 +1,6 @@
 """A saved state is checked against the object that it is loaded into, tensor by tensor."""
 
+import sys
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -81,6 +82,39 @@ def test_moments_of_another_size_are_refused_before_they_are_used(tmp_path: Path
     save_checkpoint(file, "OnlineClassifier", state)
     with pytest.raises(SteradError, match=r"optimizer\.\d+\.exp_avg is float32 \(1,\) and must be"):
         OnlineClassifier.load(file)
+
+
+@pytest.mark.parametrize("number", [-1, 0, 99])
+def test_weights_of_the_optimizer_that_are_mixed_up_are_refused(
+    number: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "feed.sterad"
+    OnlineClassifier("er", 20, width=4).partial_fit(X, Y).save(file)
+    state = load_checkpoint(file, "OnlineClassifier")
+    state["learner"]["optimizer"]["param_groups"][0]["params"][1] = number
+    save_checkpoint(file, "OnlineClassifier", state)
+    with pytest.raises(SteradError, match="numbers of the weights in the optimizer are mixed up"):
+        OnlineClassifier.load(file)
+
+
+def test_a_file_does_not_choose_the_code_that_load_runs(tmp_path: Path) -> None:
+    file, code, trace = (tmp_path / name for name in ("feed.sterad", "mine.py", "trace"))
+    code.write_text(
+        "from pathlib import Path\nfrom torch import nn\n"
+        f"Path({str(trace)!r}).touch()\n"
+        "def mine():\n    return nn.Sequential(nn.Flatten(), nn.Linear(64, 5))\n"
+    )
+    encoder = f"{code}:mine"
+    classifier = OnlineClassifier("er", 20, encoder=encoder).partial_fit(X, Y)
+    classifier.save(file)
+    trace.unlink()
+    sys.modules.pop(next(name for name in sys.modules if "plugin_mine" in name))
+    with pytest.raises(SteradError, match=r"a Python file that load would run: .* give it again"):
+        OnlineClassifier.load(file)
+    assert not trace.exists()
+    loaded = OnlineClassifier.load(file, encoder=encoder)
+    assert trace.exists()
+    assert np.array_equal(loaded.predict_proba(X), classifier.predict_proba(X))
 
 
 def test_every_flipped_bit_of_a_saved_classifier_is_noticed(tmp_path: Path) -> None:

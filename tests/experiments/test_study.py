@@ -115,6 +115,10 @@ def test_old_names_of_fields_are_accepted(tmp_path: Path) -> None:
         ("title = 0x" + "f" * 5000, "an integer of 20000 bits, more than 64"),
         ("title = " + "[" * 5000, "is not TOML"),
         ("seed: 1", "is not TOML"),
+        (
+            f"[axes]\nseed = {[*range(500)]}\nmemory = {[*range(500)]}",
+            "it has 250,000 runs, more than 100,000: shorten the lists",
+        ),
     ],
 )
 def test_an_invalid_study_is_an_error_with_its_file(tmp_path: Path, text: str, error: str) -> None:

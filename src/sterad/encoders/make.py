@@ -34,6 +34,11 @@ def is_registered(source: EncoderSource) -> bool:
     return isinstance(source, str) and source in ENCODERS
 
 
+def is_file_function(source: object) -> bool:
+    """Return whether an encoder is given as `FILE.py:FUNCTION`, whose code has to be run."""
+    return isinstance(source, str) and _split_file(source) is not None
+
+
 def resolve_encoder(name: str) -> tuple[str, Any]:
     """Return the spelling of a name for the config of a run, and the code that it stands for.
 

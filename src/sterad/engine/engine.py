@@ -192,6 +192,9 @@ class Engine(Evaluator):
         expected = self._stepped_optimizer().state_dict()
         saved = state["optimizer"]
         check_like(saved["param_groups"], expected["param_groups"], "optimizer")
+        for group, other in zip(saved["param_groups"], expected["param_groups"], strict=True):
+            if group["params"] != other["params"]:  # state of one weight would go to another
+                raise ValueError("the numbers of the weights in the optimizer are mixed up")
         if "scheduler" in {*saved, *expected}:
             check_like(saved.get("scheduler"), expected.get("scheduler"), "scheduler")
         for index, values in saved["state"].items():  # none before the first step

@@ -264,7 +264,8 @@ class OnlineClassifier(Parameters, Exporting):
     def load(cls, path: str | Path, device: str = "cpu", **objects: Any) -> Self:
         """Read what `save` wrote; nothing in the file is executed.
 
-        objects: the arguments of the constructor that were objects, such as `encoder=module`.
+        objects: the arguments of the constructor that were objects, such as `encoder=module`, and
+            an encoder `FILE.py:FUNCTION`, whose code is run.
         """
         params, finished = read_classifier(path, OWNER, device, objects)
         loaded = cls(**params)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from sterad.encoders import is_file_function
 from sterad.errors import SteradError
 from sterad.estimator.finished import FinishedState
 from sterad.estimator.inputs import InputFormat
@@ -107,11 +108,27 @@ def read_classifier(
         params = state["params"] | {"device": device}
         digests = dict(state["objects"])
     try:
-        check_objects(digests, objects, bool(params.get("frozen")))
+        others = check_file_function(params.get("encoder"), objects)
+        check_objects(digests, others, bool(params.get("frozen")))
     except SteradError as error:
         raise SteradError(f"{path}: {error}") from error
     with reading(path, "load it with the version of sterad that wrote it, or train again"):
         return params | objects, restore_state(state, params | objects)
+
+
+def check_file_function(saved: Any, objects: dict[str, Any]) -> dict[str, Any]:
+    """Return the objects beside an encoder `FILE.py:FUNCTION`, which must be given again.
+
+    Otherwise whoever writes a classifier would choose the file whose code `load` runs.
+    """
+    if not is_file_function(saved):
+        return objects
+    if not is_file_function(objects.get("encoder")):
+        raise SteradError(
+            f"the classifier was made with the encoder {saved!r}, a Python file that load would "
+            "run: if you trust it, give it again, as load(path, encoder='FILE.py:FUNCTION')"
+        )
+    return {name: one for name, one in objects.items() if name != "encoder"}
 
 
 def check_objects(digests: dict[str, str], objects: dict[str, Any], frozen: bool) -> None:

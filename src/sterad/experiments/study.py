@@ -1,6 +1,7 @@
 """Study: a grid of runs as a TOML file; running it runs what is missing."""
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,8 @@ from sterad.validation import check_value, resolve_field_name, unknown_field
 
 TABLES = ("fixed", "axes", "method")
 GRID_KEYS = ("tuned", *TABLES)
+MAX_RUNS = 100_000
+"""Runs of a study before equal ones are removed; a product of a few axes could need all memory."""
 STUDY_KEYS = ("title", "grid", *GRID_KEYS)
 
 
@@ -73,6 +76,12 @@ def _expand_study(raw: Mapping[str, Any]) -> tuple[RunConfig, ...]:
         _check_tables(grid, GRID_KEYS, "a grid")
     common = _replace_aliases(raw)
     merged = [_merge_grid(common, _replace_aliases(grid)) for grid in grids]
+    runs = sum(math.prod(map(len, grid["axes"].values())) for grid in merged)
+    if runs > MAX_RUNS:
+        raise SteradError(
+            f"it has {runs:,} runs, more than {MAX_RUNS:,}: shorten the lists in [axes], or split "
+            "the study into several files"
+        )
     # The runs of a study share their files: each is read once.
     read_values, find_digest = cache(tuned_values), cache(contents_digest)
     configs = (_expand_grid(grid, read_values, find_digest) for grid in merged)
