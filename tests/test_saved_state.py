@@ -84,6 +84,26 @@ def test_moments_of_another_size_are_refused_before_they_are_used(tmp_path: Path
         OnlineClassifier.load(file)
 
 
+@pytest.mark.parametrize(
+    ("method", "claims"),
+    [
+        ("er", {"width": 4096}),
+        ("er", {"encoder": "mlp", "width": 4096}),
+        ("slda", {"encoder": "resnet18", "width": 4096}),
+    ],
+)
+def test_an_impossible_encoder_is_refused_before_memory_is_taken(
+    method: str, claims: dict[str, Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "feed.sterad"
+    OnlineClassifier(method, 20, width=2).partial_fit(X, Y).save(file)
+    state = load_checkpoint(file, "OnlineClassifier")
+    state["params"] |= claims
+    save_checkpoint(file, "OnlineClassifier", state)
+    with pytest.raises(SteradError, match=r"its encoder needs [\d,]+ weights, more than"):
+        OnlineClassifier.load(file)
+
+
 @pytest.mark.parametrize("number", [-1, 0, 99])
 def test_weights_of_the_optimizer_that_are_mixed_up_are_refused(
     number: int, tmp_path: Path

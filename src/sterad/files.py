@@ -1,12 +1,14 @@
 """Files that survive a kill, a full disk and a power cut, and readers that never crash."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import math
 import os
 import secrets
 import signal
+import stat
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -17,6 +19,9 @@ from sterad.errors import SteradError
 
 MAX_JSON_LEVELS = 32
 """Levels of objects and lists in a JSON file; readers of its content are recursive."""
+
+MAX_TEXT_BYTES = 1 << 28
+"""Bytes of a record, a config or a log of events; the largest ones have a few megabytes."""
 
 
 def write_atomically(
@@ -138,6 +143,21 @@ def reading(source: object, remedy: str) -> Iterator[None]:
         raise SteradError(
             f"{str(source)!r} is damaged or was written by something else ({reason}): {remedy}"
         ) from error
+
+
+def read_regular(path: Path) -> bytes:
+    """Return the content of a text file; refuse FIFOs and devices, whose reading may never end."""
+    check_regular(path)
+    if (size := path.stat().st_size) > MAX_TEXT_BYTES:
+        raise OSError(errno.EFBIG, f"it has {size:,} bytes, more than {MAX_TEXT_BYTES:,}")
+    return path.read_bytes()
+
+
+def check_regular(path: Path) -> None:
+    """Raise OSError for a FIFO, a socket or a device: opening it may wait without end."""
+    kind = path.stat().st_mode
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):  # reading a folder raises by itself
+        raise OSError(errno.EINVAL, "it is a FIFO, a socket or a device")
 
 
 def parse_json(text: str | bytes) -> Any:

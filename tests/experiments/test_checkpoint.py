@@ -182,3 +182,9 @@ def test_a_full_disk_leaves_the_old_checkpoint(file: Path) -> None:
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     assert_refused(tmp_path / "no.pt", r"cannot be read \(No such file")
+
+
+def test_a_fifo_never_blocks(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "checkpoint.pt")
+    with pytest.raises(SteradError, match="it is a FIFO, a socket or a device"):
+        load_checkpoint(tmp_path / "checkpoint.pt", "a")

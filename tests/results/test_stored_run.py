@@ -94,6 +94,33 @@ def test_events_of_any_bytes_are_read(
     assert read_run(path).state == "unfinished"
 
 
+def test_events_with_numbers_that_no_run_writes_are_left_out(out: Path) -> None:
+    huge = 10**400
+    events = [
+        {"event": "evaluation", "step": 5, "samples": 3, "accuracy": huge, "seconds": huge},
+        {"event": "evaluation", "step": 6, "samples": 4, "accuracy": float("nan"), "steps": 9},
+        {"event": "progress", "step": huge, "steps": huge, "total_samples": huge},
+    ]
+    run = read_run(add_unfinished(out, [*map(json.dumps, events)]))
+    assert (run.curve, run.step, run.samples, run.seconds) == ((), 0, 0, 0.0)
+
+
+@pytest.mark.parametrize("file", ["record.json", "config.json", "events.jsonl"])
+def test_a_fifo_in_a_run_never_blocks(out: Path, file: str) -> None:
+    path = add_unfinished(out, [])
+    (path / file).unlink(missing_ok=True)
+    os.mkfifo(path / file)
+    run = read_run(path)  # read_run leaves out events that are not in a file
+    assert run.state == ("unfinished" if file == "events.jsonl" else "damaged")
+    assert run.state == "unfinished" or "it is a FIFO, a socket or a device" in run.problem
+
+
+def test_a_record_of_any_size_needs_little_memory(out: Path) -> None:
+    file = out / IDS[0] / "record.json"
+    os.truncate(file, 1 << 40)
+    assert "it has 1,099,511,627,776 bytes, more than" in read_run(file.parent).problem
+
+
 def test_a_run_that_a_process_writes_is_running(out: Path) -> None:
     path = add_unfinished(out, [])
     folder = RunDirectory(out, path.name)

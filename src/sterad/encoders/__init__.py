@@ -2,7 +2,7 @@
 
 from sterad.encoders.encoder import ENCODERS, Encoder
 from sterad.encoders.heads import carry_over, grow, make_head
-from sterad.encoders.make import is_file_function, make_encoder, resolve_encoder
+from sterad.encoders.make import count_weights, is_file_function, make_encoder, resolve_encoder
 from sterad.encoders.mlp import MLP, Flatten
 from sterad.encoders.network import MIN_CHANNELS_LAST_WIDTH, Network, build_network
 from sterad.encoders.options import EncoderOptions
@@ -20,9 +20,10 @@ __all__ = [
     "ResNet18",
     "build_network",
     "carry_over",
+    "count_weights",
     "grow",
+    "is_file_function",
     "make_encoder",
     "make_head",
-    "is_file_function",
     "resolve_encoder",
 ]

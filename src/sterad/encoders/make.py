@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from sterad.encoders.encoder import ENCODERS, Encoder
@@ -96,6 +97,22 @@ def make_encoder(
         if is_ours or not uses_global_rng(module, example_inputs(input_shape)):
             return module
     return OwnEncoder(module, input_shape, options, InputFormat())
+
+
+def count_weights(
+    source: EncoderSource, input_shape: tuple[int, ...], width: int, options: EncoderOptions
+) -> int | None:
+    """Return the number of weights of a registered encoder without memory for them, else None."""
+    if not is_registered(source):
+        return None
+    shape = InputFormat().override(options).shape_for(input_shape)
+    try:
+        with torch.device("meta"):
+            return sum(
+                one.numel() for one in _make_registered(str(source), shape, width).parameters()
+            )
+    except (RuntimeError, NotImplementedError):  # a user's encoder that reads values of its weights
+        return None
 
 
 def _make_registered(name: str, input_shape: tuple[int, ...], width: int) -> Encoder:

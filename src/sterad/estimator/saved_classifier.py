@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sterad.encoders import is_file_function
+from sterad.encoders import count_weights, is_file_function
 from sterad.errors import SteradError
 from sterad.estimator.finished import FinishedState
 from sterad.estimator.inputs import InputFormat
@@ -19,10 +19,12 @@ from sterad.files import reading
 from sterad.labels import LabelIndex, to_python_labels
 from sterad.methods.base.prediction_copy import refresh
 from sterad.methods.base.rollback import replay_of
-from sterad.saved_state import check_count
+from sterad.saved_state import check_count, tensors_of
 
 MAX_INPUT_VALUES = 1 << 26
 """Values of one input in a saved classifier; a damaged shape may need any amount of memory."""
+MAX_FROZEN_WEIGHTS = 1 << 28
+"""Weights of a frozen encoder, which a saved classifier does not contain."""
 
 
 def state_of(finished: FinishedState) -> dict[str, Any]:
@@ -73,6 +75,7 @@ def restore_state(state: dict[str, Any], params: dict[str, Any]) -> FinishedStat
         raise ValueError(f"its inputs have the shape {shape}")
     recipe = Recipe.of(params | {"precision": state["precision"]}, shape)
     recipe = dataclasses.replace(recipe, params=params)
+    check_encoder_size(recipe, state["learner"])
     learner, labels = recipe.build(), to_python_labels(state["labels"])
     learner.load_state_dict(state["learner"])
     if len(learner.seen) and learner.seen[-1] >= len(labels):
@@ -95,6 +98,18 @@ def restore_state(state: dict[str, Any], params: dict[str, Any]) -> FinishedStat
         InputFormat(shape, None if names is None else tuple(names)),
         state["skipped_batches"],
     )
+
+
+def check_encoder_size(recipe: Recipe, learner: dict[str, Any]) -> None:
+    """Refuse an encoder of more weights than are saved, before it takes memory."""
+    problem = recipe.problem
+    source = recipe.parts.get("encoder", problem.encoder)
+    needed = count_weights(source, problem.input_shape, problem.width, problem.encoder_options)
+    storages = {one.untyped_storage().data_ptr(): one for one in tensors_of(learner)}
+    saved = sum(one.untyped_storage().nbytes() // one.element_size() for one in storages.values())
+    limit = saved if "network" in learner else MAX_FROZEN_WEIGHTS
+    if needed is not None and needed > limit:
+        raise ValueError(f"its encoder needs {needed:,} weights, more than {limit:,}")
 
 
 def read_classifier(

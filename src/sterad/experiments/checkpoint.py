@@ -14,7 +14,7 @@ from typing import IO, Any, BinaryIO, cast
 import torch
 
 from sterad.errors import SteradError
-from sterad.files import reading, write_atomically
+from sterad.files import check_regular, reading, write_atomically
 from sterad.saved_state import tensors_of
 
 FORMAT = "sterad checkpoint"
@@ -70,6 +70,7 @@ def load_checkpoint(path: Path, owner: str, remedy: str | None = None) -> dict[s
     """
     remedy = remedy or f"delete {str(path)!r} to start from the beginning"
     with reading(path, remedy):
+        check_regular(path)
         _check_hash(path)
         _check_sizes(path)
         try:

@@ -17,6 +17,7 @@ from sterad.files import (
     content_hash,
     create_folder,
     parse_json,
+    read_regular,
     reading,
     remove_leftovers,
     write_atomically,
@@ -103,7 +104,7 @@ class RunDirectory:
         if not self.config.exists():
             return None
         with reading(self.config, f"undo its change, or delete {str(self.path)!r} to start again"):
-            content = parse_json(self.config.read_bytes())
+            content = parse_json(read_regular(self.config))
             if content.pop("sha256") != content_hash(content):
                 raise ValueError("its content does not match its SHA-256")
             found = {name: content[name] for name in ("config", "execution")}
@@ -134,7 +135,7 @@ class RunDirectory:
         if not self.events.exists():
             return
         with reading(self.events, "delete it to continue the run without earlier events"):
-            lines = self.events.read_bytes().splitlines()
+            lines = read_regular(self.events).splitlines()
         found = [(event, line) for line in lines if (event := parse_event(line))]
         kinds = [(event.get("event"), event["step"]) for event, _ in found]
         if ("checkpoint", step) in kinds:
@@ -164,8 +165,8 @@ def _checked_shape(sizes: Any) -> tuple[int, ...]:
 def parse_event(line: bytes) -> dict[str, Any] | None:
     """Return the event in a line of events.jsonl; None for one that is incomplete or damaged."""
     try:
-        event = json.loads(line.decode())
-    except (ValueError, RecursionError):
+        event = parse_json(line.decode())
+    except (ValueError, RecursionError):  # also numbers that are not finite: a run writes none
         return None
     is_event = isinstance(event, dict) and type(event.get("step")) is int
     return event if is_event and isinstance(event.get("event", ""), str) else None
@@ -216,7 +217,7 @@ def read_record_file(path: Path, source: str | None = None) -> RunRecord:
     """Read and check a record; `source` names it in error messages (default: its path)."""
     source = str(path) if source is None else source
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except OSError as error:
         raise SteradError(f"{source} cannot be read ({error.strerror}): check the disk") from error
     return RunRecord.from_json(content, source)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sterad.errors import SteradError, suggest_name
-from sterad.files import reading
+from sterad.files import read_regular, reading
 from sterad.results.grouping import Settings, flatten, format_value
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import RunDirectory, check_folder, parse_event, read_record_file
@@ -103,7 +103,7 @@ def _unfinished(folder: RunDirectory, config: Mapping[str, Any]) -> StoredRun:
     events: list[dict[str, Any]] = []
     if folder.events.is_file():
         with reading(folder.events, "check the disk"):
-            lines = folder.events.read_bytes().splitlines()
+            lines = read_regular(folder.events).splitlines()
         events = [event for line in lines if (event := parse_event(line))]
     last = events[-1] if events else {}
     totals = [event.get("total_samples") for event in events]
