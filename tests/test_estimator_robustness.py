@@ -44,6 +44,24 @@ def test_an_outlier_does_not_destroy_the_classifier(method: str, value: float) -
         assert classifier.skipped_batches_ > 0
 
 
+@pytest.mark.parametrize("value", [1e5, 1e20])
+@pytest.mark.parametrize("method", ["slda", "ridge", "ncm", "fecam"])
+def test_an_outlier_does_not_destroy_running_statistics(
+    method: str, value: float, tmp_path: Path
+) -> None:
+    classifier = OnlineClassifier(method, on_divergence="skip").partial_fit(*make_data(300))
+    before = state_of(classifier)["learner"]
+    classifier.partial_fit(*with_outlier(value))
+    assert classifier.skipped_batches_ == 1
+    assert same(state_of(classifier)["learner"], before)
+    classifier.save(tmp_path / "feed.sterad")
+    loaded = OnlineClassifier.load(tmp_path / "feed.sterad").set_params(on_divergence="raise")
+    with pytest.raises(SteradError, match=r"the norm of a row is .+ in rows 0 to 9: nothing"):
+        loaded.partial_fit(*with_outlier(value))
+    loaded.partial_fit(*make_data(50))
+    assert loaded.score(*make_data(300)) > 0.9
+
+
 @pytest.mark.parametrize("fields", [{}, {"memory_iterations": 2}])
 @pytest.mark.parametrize("classes", [4, 5])
 def test_a_refused_batch_leaves_no_trace(fields: dict[str, Any], classes: int) -> None:

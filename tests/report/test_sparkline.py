@@ -41,3 +41,7 @@ def test_the_line_of_an_unfinished_run_ends_at_its_last_evaluation() -> None:
 
 def test_no_evaluation_is_blank() -> None:
     assert curve_line([], 3) == "   "
+
+
+def test_values_outside_of_the_range_get_the_nearest_block() -> None:
+    assert sparkline([-1e308, 1e308]) == sparkline([0.0, 1.0])

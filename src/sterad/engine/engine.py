@@ -26,6 +26,10 @@ MIN_GRADIENT = 1e-6
 """Smaller norms are rounding errors, as those of a contrastive loss on a single class, and say
 nothing about later gradients."""
 
+MAX_ROW_GROWTH = 1000.0
+"""A row of features that exceeds all earlier ones by this factor is an outlier: it would move the
+mean of a class of some hundred rows by more than the distance between classes."""
+
 
 def flatten_groups(parameters: Iterable[Any]) -> list[nn.Parameter]:
     """Return the weights of what an optimizer is made of: weights, or parameter groups."""
@@ -56,6 +60,24 @@ class GradientGuard:
             )
         if norm >= MIN_GRADIENT:
             self.largest = max(self.largest, norm)
+
+
+class RowGuard:
+    """Refuses rows that are far larger than all before: running statistics never forget them."""
+
+    def __init__(self, largest: float = 0.0) -> None:
+        """Continue with the largest norm so far; 0 allows any."""
+        self.largest = largest
+
+    def check(self, rows: Tensor) -> None:
+        """Raise DivergenceError before rows (n, d) that would destroy the statistics are added."""
+        norm = float(rows.norm(dim=1).max())
+        if self.largest and not norm < MAX_ROW_GROWTH * self.largest:
+            raise DivergenceError(
+                f"the norm of a row is {norm:.3g}, and the largest one before was "
+                f"{self.largest:.3g}"
+            )
+        self.largest = max(self.largest, norm)
 
 
 class Engine(Evaluator):

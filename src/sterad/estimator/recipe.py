@@ -9,10 +9,11 @@ import torch
 from torch import nn
 
 from sterad.encoders import EncoderOptions, resolve_encoder
-from sterad.engine.engine import GradientGuard
+from sterad.engine.engine import GradientGuard, RowGuard
 from sterad.engine.execution import Execution
 from sterad.errors import SteradError
 from sterad.methods import METHODS, Learner, Problem, build_learner
+from sterad.methods.base.closed_form import ClosedForm
 from sterad.methods.base.prediction_copy import start_rolling
 from sterad.methods.base.rollback import replay_of
 from sterad.plugins import object_digest
@@ -69,6 +70,8 @@ class Recipe:
         learner = build_learner(self.method, self.config, self.problem, **self.parts)
         if (replay := replay_of(learner)) is not None:
             replay.engine.guard = GradientGuard()
+        if isinstance(inner := getattr(learner, "inner", learner), ClosedForm):
+            inner.guard = RowGuard()
         start_rolling(learner)
         return learner
 

@@ -18,7 +18,7 @@ def sparkline(values: Sequence[float | None]) -> str:
 
 
 def _block(fraction: float) -> str:
-    return BLOCKS[min(len(BLOCKS) - 1, max(0, int(fraction * len(BLOCKS))))]
+    return BLOCKS[int(min(len(BLOCKS) - 1, max(0, fraction * len(BLOCKS))))]
 
 
 def resample(

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from sterad.devices import to_device, to_double
+from sterad.engine.engine import RowGuard
 from sterad.errors import SteradError
 from sterad.methods.base.learner import Cost, Learner, Problem, check_batch, check_inputs
 from sterad.saved_state import check_labels, check_like
@@ -68,6 +69,8 @@ class ClosedForm(Learner):
         """Inputs that are not in the statistics yet: batches (n, inputs)."""
         self.waiting_rows: list[int] = []
         """Rows of their classes."""
+        self.guard: RowGuard | None = None
+        """Refuses rows that are far too large; None: no row is refused."""
         self._solution: Any = None
         self._is_shared = False
         """Whether another learner may have the same tensors, so that they must not change."""
@@ -119,6 +122,8 @@ class ClosedForm(Learner):
         """Let the rows wait for a full block, then update the statistics."""
         check_batch(batch, self.problem)
         x = to_device(batch.x, self.device).to(torch.float64, copy=True).flatten(1)
+        if self.guard is not None:
+            self.guard.check(x)
         labels, known = batch.y.tolist(), len(self.row_of)
         self.waiting_rows += [self.row_of.setdefault(y, len(self.row_of)) for y in labels]
         if len(self.row_of) > known:
@@ -163,13 +168,18 @@ class ClosedForm(Learner):
     def state_dict(self) -> dict[str, Any]:
         """Return labels in order of appearance, the statistics and the waiting rows."""
         waiting = [*self.waiting, self.zeros(0, self.inputs)]
-        return super().state_dict() | {
-            "labels": torch.tensor(list(self.row_of), dtype=torch.int64),
-            "counts": self.counts[: self.used].clone(),
-            "means": self.means[: self.used].clone(),
-            "waiting": torch.cat(waiting),
-            "waiting_rows": torch.tensor(self.waiting_rows, dtype=torch.int64),
-        }
+        guarded = {} if self.guard is None else {"largest_row": self.guard.largest}
+        return (
+            super().state_dict()
+            | guarded
+            | {
+                "labels": torch.tensor(list(self.row_of), dtype=torch.int64),
+                "counts": self.counts[: self.used].clone(),
+                "means": self.means[: self.used].clone(),
+                "waiting": torch.cat(waiting),
+                "waiting_rows": torch.tensor(self.waiting_rows, dtype=torch.int64),
+            }
+        )
 
     def check_state(self, state: dict[str, Any]) -> None:
         """Raise ValueError unless a state fits this learner, before any of it is loaded."""
@@ -178,6 +188,7 @@ class ClosedForm(Learner):
         check_like(labels, seen, "labels")
         if not torch.equal(labels.sort().values, seen):
             raise ValueError("labels must be those of seen")
+        check_like(state.get("largest_row", 0.0), 0.0, "largest_row")
         rows, used = state["waiting_rows"], min(len(counts), len(seen))
         check_like(rows, seen.new_zeros(rows.numel()), "waiting_rows")
         check_statistic(counts, self.zeros(used), "counts")
@@ -195,6 +206,7 @@ class ClosedForm(Learner):
         """Continue from a state; the solution is computed again from equal bits."""
         self.check_state(state)
         super().load_state_dict(state)
+        self.guard = None if self.guard is None else RowGuard(state.get("largest_row", 0.0))
         self.row_of = {label: row for row, label in enumerate(state["labels"].tolist())}
         self.counts, self.means, waiting = (
             to_device(state[name], self.device).clone() for name in ("counts", "means", "waiting")
@@ -214,7 +226,7 @@ class ClosedForm(Learner):
     def fork(self) -> Self:
         """Return a copy that learns on its own; both share statistics until one changes them."""
         other = copy(self)
-        other.row_of = dict(self.row_of)
+        other.row_of, other.guard = dict(self.row_of), copy(self.guard)
         other.waiting, other.waiting_rows = list(self.waiting), list(self.waiting_rows)
         self._is_shared = other._is_shared = True
         return other
