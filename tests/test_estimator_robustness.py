@@ -17,7 +17,13 @@ from tests.estimator_scaffold import state_of
 
 RNG = np.random.default_rng(0)
 CENTERS = 2 * RNG.normal(size=(5, 16))
+START = RNG.bit_generator.state
 Arrays = tuple[npt.NDArray[Any], npt.NDArray[Any]]
+
+
+@pytest.fixture(autouse=True)
+def same_data_in_any_order_of_tests() -> None:
+    RNG.bit_generator.state = START
 
 
 def make_data(n: int, classes: int = 5) -> Arrays:

@@ -29,6 +29,8 @@ nothing about later gradients."""
 MAX_ROW_GROWTH = 1000.0
 """A row of features that exceeds all earlier ones by this factor is an outlier: it would move the
 mean of a class of some hundred rows by more than the distance between classes."""
+MIN_ROWS_BEFORE_REFUSAL = 100
+"""The first rows of a feed may all be small, so that a normal one seems to be an outlier."""
 
 
 def flatten_groups(parameters: Iterable[Any]) -> list[nn.Parameter]:
@@ -66,13 +68,14 @@ class RowGuard:
     """Refuses rows that are far larger than all before: running statistics never forget them."""
 
     def __init__(self, largest: float = 0.0) -> None:
-        """Continue with the largest norm so far; 0 allows any."""
+        """Continue with the largest norm so far."""
         self.largest = largest
 
-    def check(self, rows: Tensor) -> None:
+    def check(self, rows: Tensor, rows_before: int) -> None:
         """Raise DivergenceError before rows (n, d) that would destroy the statistics are added."""
         norm = float(rows.norm(dim=1).max())
-        if self.largest and not norm < MAX_ROW_GROWTH * self.largest:
+        is_known = rows_before >= MIN_ROWS_BEFORE_REFUSAL and self.largest > 0
+        if is_known and not norm < MAX_ROW_GROWTH * self.largest:
             raise DivergenceError(
                 f"the norm of a row is {norm:.3g}, and the largest one before was "
                 f"{self.largest:.3g}"

@@ -123,7 +123,7 @@ class ClosedForm(Learner):
         check_batch(batch, self.problem)
         x = to_device(batch.x, self.device).to(torch.float64, copy=True).flatten(1)
         if self.guard is not None:
-            self.guard.check(x)
+            self.guard.check(x, int(self.counts.sum()) + len(self.waiting_rows))
         labels, known = batch.y.tolist(), len(self.row_of)
         self.waiting_rows += [self.row_of.setdefault(y, len(self.row_of)) for y in labels]
         if len(self.row_of) > known:
