@@ -13,6 +13,7 @@ import pytest
 
 from sterad.cli import main
 from sterad.cli.repeat import repeat_command, repeat_note
+from sterad.cli.terminal import make_console, make_table, print_table
 from sterad.cli.train import parse_train_request
 from sterad.engine.execution import Execution
 from sterad.experiments.config import RunConfig
@@ -292,3 +293,10 @@ def test_mistakes_are_one_sentence(
     assert sentence in captured.err
     assert captured.err.count("\n") == 1
     assert sorted(out.rglob("*")) == before
+
+
+def test_names_cannot_give_orders_to_the_terminal(capsys: Capture) -> None:
+    table = make_table("name")
+    table.add_row("\x1b]0;title\x07\x1b[31mred")
+    print_table(make_console(), table)
+    assert capsys.readouterr().out == "name\n?]0;title??[31mred\n"

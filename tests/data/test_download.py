@@ -202,6 +202,14 @@ def test_size_is_checked_without_a_checksum(fetch: Callable[..., Path], tmp_path
     assert not list(tmp_path.rglob("*.gz*"))
 
 
+def test_a_file_that_is_too_long_is_not_received_without_a_checksum(
+    fetch: Callable[..., Path], tmp_path: Path
+) -> None:
+    with pytest.raises(SteradError, match=r"has 300,000 bytes and must have at most 101,000"):
+        fetch(md5=None, size=100_000)
+    assert not [file for file in tmp_path.rglob("*") if file.is_file() and file.stat().st_size]
+
+
 def test_unreachable_server_raises(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -1,7 +1,9 @@
 """Print tables to a terminal or a file."""
 
 import os
+import re
 from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -9,13 +11,23 @@ from rich.text import Text
 
 MAX_FILE_WIDTH = 10_000
 """Characters in a line of a file, which has no width of its own."""
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Characters that would give orders to the terminal, other than tabs and ends of lines."""
 Rows = Iterable[tuple[str | Text, ...]]
+
+
+class SafeConsole(Console):
+    """A console on which names from files cannot give orders to the terminal."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return a text with a question mark for each control character."""
+        return super().render_str(CONTROL.sub("?", text), **options)
 
 
 def make_console() -> Console:
     """Return a console; it has no colors and styles if NO_COLOR is set or the output is a file."""
     plain = bool(os.environ.get("NO_COLOR"))
-    return Console(color_system=None if plain else "auto", highlight=False, markup=False)
+    return SafeConsole(color_system=None if plain else "auto", highlight=False, markup=False)
 
 
 def make_table(*heads: str) -> Table:

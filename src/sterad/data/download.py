@@ -59,7 +59,8 @@ def download(url: str, target: Path, size: int, md5: str | None) -> None:
         url = url if md5 is not None else _secure_url(url)
         with progress(target.name, size, "bytes") as advance:
             advance(_length(part))
-            _transfer_with_retries(url, part, None if md5 is None else size, advance)
+            limit = int(size * (1 + SIZE_TOLERANCE)) if md5 is None else size
+            _transfer_with_retries(url, part, None if md5 is None else size, limit, advance)
         if md5 is None and abs(_length(part) - size) > SIZE_TOLERANCE * size:
             found = f"{_length(part):,} bytes and must have about {size:,}"
             part.unlink()
@@ -94,14 +95,17 @@ def _secure_url(url: str) -> str:
 
 
 def _transfer_with_retries(
-    url: str, part: Path, exact: int | None, advance: Callable[[int], None]
+    url: str, part: Path, exact: int | None, limit: int, advance: Callable[[int], None]
 ) -> None:
-    """Repeat a transfer until it succeeds or until MAX_TRIES in a row bring no new data."""
+    """Repeat a transfer until it succeeds or until MAX_TRIES in a row bring no new data.
+
+    exact: the size in bytes, if it is known; limit: the largest size that is accepted.
+    """
     failures = 0
     while exact is None or _length(part) != exact:
         before = _length(part)
         try:
-            return _transfer(url, part, exact, advance)
+            return _transfer(url, part, exact, limit, advance)
         except TransferError:
             failures = 0 if _length(part) > before else failures + 1
             if failures >= MAX_TRIES:
@@ -109,7 +113,9 @@ def _transfer_with_retries(
             time.sleep(FIRST_PAUSE_S * 2**failures)
 
 
-def _transfer(url: str, part: Path, exact: int | None, advance: Callable[[int], None]) -> None:
+def _transfer(
+    url: str, part: Path, exact: int | None, limit: int, advance: Callable[[int], None]
+) -> None:
     have = _length(part)
     with _open_url(url, have) as response:
         start = _first_byte(response, have)
@@ -118,16 +124,18 @@ def _transfer(url: str, part: Path, exact: int | None, advance: Callable[[int], 
         if exact is not None and total != exact:
             part.unlink(missing_ok=True)
             raise WrongFileError(f"the file has {total:,} bytes and must have {exact:,}")
+        if total is not None and total > limit:
+            raise WrongFileError(f"the file has {total:,} bytes and must have at most {limit:,}")
         advance(start - have)  # negative if the server restarts at byte 0
         with open(part, "r+b" if start else "wb") as out:
             out.seek(start)
             out.truncate()
-            _copy(response, out, total, advance)
+            _copy(response, out, limit if total is None else total, advance)
     if total is not None and _length(part) < total:
         raise TransferError(f"the transfer ended after {_length(part):,} of {total:,} bytes")
 
 
-def _copy(response: Any, out: IO[bytes], total: int | None, advance: Callable[[int], None]) -> None:
+def _copy(response: Any, out: IO[bytes], limit: int, advance: Callable[[int], None]) -> None:
     while True:
         try:
             chunk = response.read1(READ_SIZE)  # keeps received data even if the rest stalls
@@ -137,8 +145,8 @@ def _copy(response: Any, out: IO[bytes], total: int | None, advance: Callable[[i
             return
         out.write(chunk)
         advance(len(chunk))
-        if total is not None and out.tell() > total:
-            raise WrongFileError(f"the server sends more than {total:,} bytes")
+        if out.tell() > limit:
+            raise WrongFileError(f"the server sends more than {limit:,} bytes")
 
 
 def _open_url(url: str, have: int) -> Any:
