@@ -19,6 +19,15 @@ def tensors_of(value: Any) -> Iterator[Tensor]:
             yield from tensors_of(one)
 
 
+def bytes_of(value: Any) -> int:
+    """Return the bytes of all tensors in nested dictionaries, lists and tuples.
+
+    >>> bytes_of({"weights": [torch.zeros(3)], "labels": torch.zeros(2, dtype=torch.uint8)})
+    14
+    """
+    return sum(one.numel() * one.element_size() for one in tensors_of(value))
+
+
 def check_like(value: Any, like: Any, name: str) -> None:
     """Raise ValueError unless `value` has the structure of `like`.
 

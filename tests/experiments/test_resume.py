@@ -65,6 +65,28 @@ def folder(config: RunConfig, tmp_path: Path) -> RunDirectory:
     return RunDirectory(tmp_path, config.id)
 
 
+def test_the_cost_of_a_resumed_run_is_that_of_an_uninterrupted_one(tmp_path: Path) -> None:
+    config = RunConfig.of(**SMALL | {"teacher": "ema", "views": 2})
+    whole = start(config, tmp_path / "whole")
+    interrupt(config, tmp_path / "resumed")
+    assert (cost := start(config, tmp_path / "resumed").cost) == whole.cost
+    assert cost is not None
+    trained, images = round(cost.pixels - cost.forward_pixels / 3), whole.images_per_batch
+    assert trained + cost.forward_pixels == round(images * whole.stream.steps) * 8 * 8
+    assert cost.forward_pixels > 0
+
+
+def test_a_checkpoint_of_a_version_without_counts_gives_a_record_without_cost(
+    config: RunConfig, folder: RunDirectory, whole: RunRecord
+) -> None:
+    state = load_checkpoint(folder.checkpoint, config.id)
+    del state["session"]["learner"]["passes"], state["session"]["consolidation_passes"]
+    save_checkpoint(folder.checkpoint, config.id, state)
+    record = start(config, folder.path.parent)
+    assert record.metrics() == whole.metrics()
+    assert record.cost is None
+
+
 @pytest.mark.parametrize("damage", ["flip a bit", "truncate", "delete"])
 def test_a_damaged_checkpoint_falls_back_to_the_previous_one(
     damage: str,

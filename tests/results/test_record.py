@@ -14,6 +14,7 @@ from sterad.results.record import (
     RunRecord,
     SphereFrame,
     SpherePicture,
+    TrainingCost,
 )
 
 
@@ -28,6 +29,7 @@ def record(small_record: Callable[..., RunRecord]) -> RunRecord:
         provenance={"git_commit": None, "cores": 2},
         confusion=((5, 0), (2, 3)),
         losses=((1, 0.5, 0.25), (2, 1e-7, 3.0)),
+        cost=TrainingCost(4096 / 3, 4096, 1.5e16, 70_000),
     )
 
 
@@ -144,9 +146,9 @@ def test_unknown_fields_are_rejected(record: RunRecord) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["images_per_step", "confusion", "losses"])
+@pytest.mark.parametrize("name", ["images_per_step", "confusion", "losses", "cost"])
 def test_older_records_without_optional_fields_are_read(record: RunRecord, name: str) -> None:
-    default: Any = {"images_per_step": 0.0, "confusion": (), "losses": ()}[name]
+    default: Any = {"images_per_step": 0.0, "cost": None}.get(name, ())
     back = RunRecord.from_json(changed(record, name))
     assert back == dataclasses.replace(record, **{name: default})
 
@@ -155,6 +157,19 @@ def test_rows_of_numbers_are_one_line_and_texts_are_unchanged(record: RunRecord)
     text = dataclasses.replace(record, provenance={"note": "[ 1,  2 ] \n[\n3]"}).to_json()
     assert "[2, 3]" in text
     assert RunRecord.from_json(text).provenance == {"note": "[ 1,  2 ] \n[\n3]"}
+
+
+def test_costs_are_per_stream_batch_and_zero_if_they_were_not_counted(record: RunRecord) -> None:
+    assert record.pixels_per_batch == 4096 / 3 / record.stream.steps
+    assert record.multiply_adds_per_batch == 1.5e16 / record.stream.steps
+    older = dataclasses.replace(record, cost=None)
+    assert older.pixels_per_batch == older.multiply_adds_per_batch == older.state_bytes == 0
+
+
+def test_a_damaged_cost_is_noticed(record: RunRecord) -> None:
+    values = dataclasses.asdict(record)["cost"] | {"forward_pixels": "many"}
+    with pytest.raises(SteradError, match="cost is .* which has a wrong type"):
+        RunRecord.from_json(changed(record, cost=values))
 
 
 def test_images_per_batch_include_consolidations(record: RunRecord) -> None:

@@ -149,6 +149,12 @@ class StaysOnCPU(Valid):
         )
 
 
+class CountsImagesByHand(Valid):
+    def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
+        self.engine.images += len(batch)
+        return super().loss(retrieved, batch)
+
+
 def test_a_valid_method_passes_with_any_config() -> None:
     check_method(Valid)
     check_method(Valid, SmallConfig(classifier="nearest-mean", head="none"))
@@ -173,6 +179,10 @@ def test_a_valid_method_passes_with_any_config() -> None:
         (IsNotReproducible, "the result differs|the same seed gave another result"),
         (Diverges, "the loss is (inf|nan) at step 0"),
         (StaysOnCPU, "on another device: mul mixes tensors .* use self.engine.to_device"),
+        (
+            CountsImagesByHand,
+            "76 images .*, and 48 were counted with their pixels: count passes outside",
+        ),
         (MiscountsSeenClasses, "`seen` differs from the labels observed"),
     ],
 )

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from sterad.encoders import Network, carry_over, grow
 from sterad.engine.evaluator import Evaluator
 from sterad.engine.execution import Execution
+from sterad.engine.passes import Passes
 from sterad.errors import SteradError
 from sterad.saved_state import check_count, check_like
 
@@ -102,6 +103,8 @@ class Engine(Evaluator):
         self.optimizer = make_optimizer(self._grouped(self.trainable), half)
         self.images = 0
         """Images passed through the network in training, all views counted."""
+        self.passes = Passes()
+        """The same images by their shape."""
         self.guard: GradientGuard | None = None
         """Refuses steps on gradients that are far too large; None: no step is refused."""
 
@@ -111,11 +114,20 @@ class Engine(Evaluator):
         Each batch is a separate pass with its own batch statistics. Passes run in parallel where
         that is faster; buffers are updated in the order of the batches.
         """
-        self.images += sum(map(len, views))
+        for x in views:
+            self.count(x, backward=torch.is_grad_enabled())
         if len(views) == 1:
             out: Tensor = self.network(views[0], unit=unit)
             return out
         return self.parallel(self.network, views, unit)
+
+    def count(self, x: Tensor, backward: bool = True, times: int = 1) -> None:
+        """Count passes of x: (n, ...) through the network or a copy of it, for the cost.
+
+        `forward` counts its own passes; call this for others, such as those of a teacher.
+        """
+        self.images += times * len(x)
+        self.passes.count(x, backward, times)
 
     def backward(self, loss: Tensor) -> None:
         """Backpropagate the scaled loss; gradients accumulate."""
@@ -183,6 +195,7 @@ class Engine(Evaluator):
         """Return weights, buffers, optimizer, scaler and the counts that decide on compiling."""
         return {
             "images": self.images,
+            "passes": self.passes.state_dict(),
             "outputs": self.network.outputs,
             "network": self.network.state_dict(),
             "sizes": dict(self.network.sizes),
@@ -195,6 +208,7 @@ class Engine(Evaluator):
         """Continue from a state whose head is as wide as this one's."""
         self.check_state(state)
         self.images = state["images"]
+        self.passes.load_state_dict(state.get("passes"))
         self.network.load_state_dict(state["network"])
         self.network.sizes = Counter(state["sizes"])
         if self.guard is not None:
@@ -207,6 +221,7 @@ class Engine(Evaluator):
     def check_state(self, state: dict[str, Any]) -> None:
         """Raise ValueError unless every tensor of a state fits this network and its optimizer."""
         check_count(state["images"], "images")
+        Passes().load_state_dict(state.get("passes"))
         check_like(state["network"], self.network.state_dict(), "network")
         for size, count in state["sizes"].items():
             check_count(size, "a batch size")

@@ -22,6 +22,7 @@ from sterad.experiments.defaults import changed_fields
 from sterad.experiments.live import LiveSession
 from sterad.experiments.resume import Start, find_start
 from sterad.experiments.session import Session
+from sterad.experiments.training_cost import training_cost
 from sterad.files import reading
 from sterad.loggers import JsonLines, Logger
 from sterad.results.moments import final_accuracy, summarize_moments
@@ -227,6 +228,7 @@ def _record(
         provenance=provenance() | {"changed": changed_fields(config)},
         images_per_step=session.learner.images / session.step,
         consolidation_images=session.learner.consolidation_images,
+        cost=training_cost(session.learner),
         confusion=session.confusion,
         losses=tuple(session.loss_recorder.losses),
         data_digest=session.data_digest,

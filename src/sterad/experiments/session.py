@@ -186,6 +186,7 @@ class Session:
             "training_seconds": self.training_seconds,
             "peak_memory_bytes": self.peak_memory_bytes,
             "consolidation_images": self.learner.consolidation_images,
+            "consolidation_passes": self.learner.consolidation_passes.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -209,6 +210,7 @@ class Session:
         self.seconds, self.training_seconds = state["seconds"], state["training_seconds"]
         self.earlier_peak = state["peak_memory_bytes"]
         self.learner.consolidation_images = state["consolidation_images"]
+        self.learner.consolidation_passes.load_state_dict(state.get("consolidation_passes"))
         self.started = time.perf_counter()
 
 

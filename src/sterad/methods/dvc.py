@@ -106,7 +106,7 @@ class DVC(Replay):
         drawn, count = self.draw(self.config.candidates, batch), self.config.memory_batch
         if len(drawn) <= count:
             return drawn
-        self.engine.images += 2 * len(drawn)
+        self.engine.count(drawn.x, backward=False, times=2)
         x, y = self.engine.to_device(drawn.x), self.engine.to_device(drawn.y)
         lr = self.config.lr / self.engine.scaler.get_scale()  # the gradients are scaled
         chosen = most_interfered(self.network, x, y, lr, count, self.has_unit_logits)

@@ -126,7 +126,7 @@ class OCM(Replay):
         """Return the cross-entropy of a view of the memory and its distance to the snapshot."""
         view = self.view(x)
         logits, before = self.engine.forward([view]), snapshot(view)
-        self.engine.images += len(view)
+        self.engine.count(view, backward=False)
         distance = F.mse_loss(logits[:, self.old], before[:, self.old])
         return F.cross_entropy(logits, labels) + distance
 
@@ -146,7 +146,7 @@ class OCM(Replay):
 
     def represent(self, network: Network, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return unit features and unit representations of images."""
-        self.engine.images += len(x)
+        self.engine.count(x, backward=network is self.network)
         h = network.features(self.engine.to_device(x))
         return F.normalize(h), F.normalize(network.get_submodule("representation")(h))
 

@@ -5,12 +5,11 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 from sterad.errors import SteradError
 from sterad.files import content_hash, parse_json
+from sterad.results.declared_types import find_wrong_field
 
 SCHEMA = 1
 """Increases when a field is removed or changes its meaning. New fields have defaults and do not
@@ -24,12 +23,6 @@ METRICS = (
     "anytime_accuracy",
     "test_then_train_accuracy",
 )
-_JSON_TYPES: dict[Any, set[type]] = {
-    **{kind: {kind} for kind in (int, bool, str, type(None))},
-    float: {int, float},
-    float | None: {int, float, type(None)},
-}
-"""Types of values that each declared type accepts."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +101,25 @@ class ClassifierResult:
 
 
 @dataclass(frozen=True)
+class TrainingCost:
+    """What training took, in numbers that do not depend on the machine.
+
+    Evaluations, and encoding the memory for a classifier, are not counted.
+    """
+
+    pixels: float
+    """Pixels passed through networks in training, those of all views and consolidations; a pass
+    without gradients counts as 1/3, and a feature vector as one pixel."""
+    forward_pixels: int
+    """Pixels passed forward only, by a teacher for example, before they are divided by 3."""
+    multiply_adds: float
+    """Multiply-adds of convolutions and linear layers; a backward pass has twice those of a forward
+    pass."""
+    state_bytes: int
+    """Bytes of all that the method keeps at the end: network, optimizer, teacher, memory."""
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """A finished run. Accuracies are fractions in [0, 1]; missing values are None, never NaN."""
 
@@ -149,12 +161,29 @@ class RunRecord:
     changes: tuple[str, ...] = ()
     """What the run depends on and has changed between an interruption and its continuation, which
     the user accepted: the result may differ from that of an uninterrupted run."""
+    cost: TrainingCost | None = None
+    """What training took; None in records of versions that did not count it."""
     schema: int = SCHEMA
 
     @property
     def images_per_batch(self) -> float:
         """Images trained on per stream batch, including those of consolidations."""
         return self.images_per_step + self.consolidation_images / max(1, self.stream.steps)
+
+    @property
+    def pixels_per_batch(self) -> float:
+        """Pixels through the network per stream batch, with consolidations; 0 if not counted."""
+        return 0.0 if self.cost is None else self.cost.pixels / max(1, self.stream.steps)
+
+    @property
+    def multiply_adds_per_batch(self) -> float:
+        """Multiply-adds per stream batch, with those of consolidations; 0 if not counted."""
+        return 0.0 if self.cost is None else self.cost.multiply_adds / max(1, self.stream.steps)
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes that the method keeps at the end; 0 if not counted."""
+        return 0 if self.cost is None else self.cost.state_bytes
 
     def metrics(self) -> dict[str, Any]:
         """Return the results that are bit-identical for equal config and execution."""
@@ -220,8 +249,9 @@ def _from_dict(raw: dict[str, Any]) -> RunRecord:
         ClassifierResult(**one | {"moments": _build_moments(one["moments"])})
         for one in raw.get("classifiers", ())
     )
+    cost = None if raw.get("cost") is None else _build(TrainingCost, raw["cost"])
     nested = {"stream": stream, "moments": moments, "sphere": sphere, "classifiers": classifiers}
-    record: RunRecord = _build(RunRecord, raw | nested)
+    record: RunRecord = _build(RunRecord, raw | nested | {"cost": cost})
     return record
 
 
@@ -242,7 +272,7 @@ def _to_tuples(value: Any) -> Any:
 
 def _find_problem(record: RunRecord) -> str | None:
     """Return the first inconsistency in a record that would break a table or figure."""
-    if wrong := _find_wrong_field(record):
+    if wrong := find_wrong_field(record):
         return f"{wrong} is {repr(getattr(record, wrong))[:60]}, which has a wrong type"
     classes, columns = len(record.stream.class_names), len(record.evaluations)
     labels = {c for task in record.stream.tasks for c in task}
@@ -261,33 +291,3 @@ def _find_problem(record: RunRecord) -> str | None:
     if record.confusion and {len(record.confusion), *map(len, record.confusion)} != {classes}:
         return f"its confusion matrix does not have {classes} rows and columns, one per class"
     return None
-
-
-def _find_wrong_field(value: Any) -> str | None:
-    """Return the first field of a dataclass that does not have the declared type."""
-    cls: Any = type(value)
-    hints = _type_hints(cls)
-    return next((name for name in hints if not _has_type(getattr(value, name), hints[name])), None)
-
-
-@cache
-def _type_hints(cls: Any) -> dict[str, Any]:
-    return get_type_hints(cls)
-
-
-def _has_type(value: Any, hint: Any) -> bool:
-    inner = get_args(hint)
-    if hint in _JSON_TYPES:
-        return type(value) in _JSON_TYPES[hint]
-    if get_origin(hint) is tuple:
-        has_length = inner[-1] is ... or (type(value) is tuple and len(value) == len(inner))
-        if type(value) is not tuple or not has_length:
-            return False
-        if inner[0] in _JSON_TYPES and inner[-1] in (..., inner[0]):
-            return {*map(type, value)} <= _JSON_TYPES[inner[0]]  # rows of numbers
-        return all(map(_has_type, value, inner[:1] * len(value) if inner[-1] is ... else inner))
-    if get_origin(hint) is UnionType:
-        return any(_has_type(value, one) for one in inner)
-    if dataclasses.is_dataclass(hint):
-        return type(value) is hint and _find_wrong_field(value) is None
-    return isinstance(value, dict)

@@ -32,6 +32,7 @@ def check_method(method: str | type[Learner], config: Any = None) -> None:
         for stream in (clear, *map(_open_stream, ("blurry", "iid", "domain"))):
             check_stream(make, stream)
             check_round_trip(make, stream)
+        check_passes(make, clear)
         check_same_seed(make, clear)
         check_each_sample_counts(make, clear)
         check_predictions_change_nothing(make, clear)
@@ -99,6 +100,17 @@ def check_stream(make: MakeLearner, stream: Stream) -> None:
     assert len(predicted) == len(stream.batch(0)), "predict must return one label per image"
     assert set(predicted.tolist()) <= seen, "predict returned a class that was never seen"
     assert torch.equal(global_rng, torch.random.get_rng_state()), "the global generator was used"
+
+
+def check_passes(make: MakeLearner, stream: Stream) -> None:
+    """Train: each image that was counted was counted with its shape, as the cost of a run needs."""
+    learner = make(stream)
+    _train(learner, stream, 0, len(stream))
+    shaped = sum(passes.images for _, passes in learner.inner.passes)
+    assert shaped == learner.images, (
+        f"{learner.images} images went through the network, and {shaped} were counted with their "
+        "pixels: count passes outside of engine.forward with engine.count(x, backward=False)"
+    )
 
 
 def check_same_seed(make: MakeLearner, stream: Stream) -> None:

@@ -7,13 +7,15 @@ nothing of it is state, and no network is trained twice without a new batch.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch.nn.functional as F
 from torch import Tensor
 
+from sterad.encoders import Network
+from sterad.engine.passes import Passes
 from sterad.errors import SteradError
 from sterad.memory import SlotMemory
 from sterad.memory.checks import check_size
@@ -21,7 +23,7 @@ from sterad.methods.base.learner import Cost, Learner, Problem, TrainingTime
 from sterad.methods.base.parts import Parts, ReplayConfig, load_memory
 from sterad.methods.base.replay import Replay
 from sterad.methods.base.review import shuffled_slots
-from sterad.saved_state import check_count
+from sterad.saved_state import bytes_of, check_count
 from sterad.seeds import generator
 from sterad.streams import Batch
 from sterad.validation import Count
@@ -73,6 +75,16 @@ class FromScratch(Replay):
         """Images passed through the network for the stream: none."""
         return 0
 
+    @property
+    def passes(self) -> Sequence[tuple[Network, Passes]]:
+        """The passes of all consolidations."""
+        return [(self.network, self.consolidation_passes)]
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the memory and of the network that predicts until the next training."""
+        return super().state_bytes + bytes_of(self.network.state_dict())
+
     @abstractmethod
     def rate(self, epoch: int) -> float:
         """Return the learning rate of an epoch, from 0."""
@@ -111,6 +123,7 @@ class FromScratch(Replay):
             for slots in self.shuffle():
                 self.learn(slots)
         self.consolidation_images += self.engine.images
+        self.consolidation_passes.add(self.engine.passes)
         self.trained_after = self.samples
 
     def learn(self, slots: Tensor) -> None:

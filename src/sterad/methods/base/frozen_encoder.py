@@ -4,8 +4,8 @@ Each image is encoded once, when it arrives, and the memory of the inner learner
 every method works on a pretrained network at the cost of its head.
 """
 
-from collections.abc import Callable, Mapping
-from copy import copy
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy, deepcopy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
@@ -13,12 +13,14 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from sterad.encoders import Encoder, EncoderOptions, build_network
+from sterad.encoders import Encoder, EncoderOptions, Network, build_network
 from sterad.encoders.make import EncoderSource
 from sterad.engine import Evaluator
+from sterad.engine.passes import Passes
 from sterad.errors import SteradError
 from sterad.methods.base.learner import Learner, Problem, build_learner, check_batch, check_inputs
 from sterad.plugins import object_digest
+from sterad.saved_state import bytes_of
 from sterad.seeds import generator
 from sterad.streams import Batch, Boundary
 
@@ -76,6 +78,8 @@ class FrozenEncoder(Learner):
         self._inner: Learner = build_learner(method, config, inner, **parts)
         self.Config = method.Config  # type: ignore[misc]
         self.config, self.problem, self.trains = config, problem, self._inner.trains
+        self._passes = Passes()
+        """Images encoded in training: each once."""
         self._last: tuple[Tensor, Tensor] | None = None
         """Images that were predicted without being learned from, and their features."""
 
@@ -116,6 +120,21 @@ class FrozenEncoder(Learner):
         """Feature vectors passed through the inner learner's network in training."""
         return self._inner.images
 
+    @property
+    def consolidation_passes(self) -> Passes:  # type: ignore[override]
+        """Passes of the inner learner's consolidations."""
+        return self._inner.consolidation_passes
+
+    @property
+    def passes(self) -> Sequence[tuple[Network, Passes]]:
+        """The passes through the encoder, and those of feature vectors."""
+        return [(self.evaluator.network, self._passes), *self._inner.passes]
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the encoder and of the inner learner's state."""
+        return bytes_of(self.evaluator.network.state_dict()) + self._inner.state_bytes
+
     def encode(self, x: Tensor) -> Tensor:
         """Return (n, features) on the CPU for images; the encoder is in evaluation mode."""
         check_inputs(x, self.problem)
@@ -131,6 +150,7 @@ class FrozenEncoder(Learner):
     def observe(self, batch: Batch) -> Tensor | None:
         """Encode the batch, unless it was just predicted, and learn from its features."""
         check_batch(batch, self.problem)
+        self._passes.count(batch.x, backward=False)
         features, self._last = self._last_features(batch.x), None
         features = self.encode(batch.x) if features is None else features
         return self._inner.observe(Batch(features, batch.y, batch.extra))
@@ -175,7 +195,7 @@ class FrozenEncoder(Learner):
     def fork(self) -> Self:
         """Return a copy with a copy of the inner learner; the encoder never changes."""
         other = copy(self)
-        other._inner = self._inner.fork()
+        other._inner, other._passes = self._inner.fork(), deepcopy(self._passes)
         return other
 
     def state_dict(self) -> dict[str, Any]:
@@ -183,7 +203,11 @@ class FrozenEncoder(Learner):
 
         The encoder never changes, so that a checkpoint need not hold it.
         """
-        return {"encoder_digest": self.digest, "inner": self._inner.state_dict()}
+        return {
+            "encoder_digest": self.digest,
+            "passes": self._passes.state_dict(),
+            "inner": self._inner.state_dict(),
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a state; refuse that of another encoder, whose features are others."""
@@ -194,4 +218,5 @@ class FrozenEncoder(Learner):
                 "same encoder and weights"
             )
         self._last = None
+        self._passes.load_state_dict(state.get("passes"))
         self._inner.load_state_dict(state["inner"])

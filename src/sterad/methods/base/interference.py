@@ -77,7 +77,7 @@ def ranking_cost(method: "type[Replay]", config: ReplayConfig, batch_size: int) 
 
 def _losses(learner: "Replay", candidates: Batch) -> Tensor:
     """Return the losses of raw candidates with the running statistics of BatchNorm: (n,)."""
-    learner.engine.images += len(candidates)
+    learner.engine.count(candidates.x, backward=False)
     outputs = learner.engine.evaluate(lambda network, x: network(x), candidates.x)
     with torch.inference_mode():
         return learner.candidate_losses(outputs, candidates.y)

@@ -1,7 +1,7 @@
 """Learner: the interface of every method, and `build_learner`, which makes one."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import partial
@@ -11,13 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sterad.encoders import Encoder, EncoderOptions, make_encoder
+from sterad.encoders import Encoder, EncoderOptions, Network, make_encoder
 from sterad.encoders.make import EncoderSource, is_registered
 from sterad.encoders.own_encoder import copy_module
 from sterad.engine import Execution
+from sterad.engine.passes import Passes
 from sterad.errors import SteradError
 from sterad.registry import Registry
-from sterad.saved_state import check_labels
+from sterad.saved_state import bytes_of, check_labels
 from sterad.streams import Batch, Boundary
 from sterad.validation import check_fields, field_names
 
@@ -98,6 +99,8 @@ class Learner(ABC):
         self.consolidation_images = 0
         """Images passed through networks that `consolidate()` trains; not part of the state,
         because consolidation does not change what is learned."""
+        self.consolidation_passes = Passes()
+        """The same images by their shape."""
 
     @classmethod
     def default_parts(cls, config: Any, problem: Problem) -> Any:
@@ -118,6 +121,16 @@ class Learner(ABC):
     def images(self) -> int:
         """Images passed through the network in training, all views counted."""
         return 0
+
+    @property
+    def passes(self) -> Sequence[tuple[Network, Passes]]:
+        """The passes in training, with the network that they went through."""
+        return ()
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes that the method keeps between batches: network, optimizer, teacher, memory."""
+        return bytes_of(self.state_dict())
 
     @property
     def uses_seed(self) -> bool:

@@ -1,7 +1,7 @@
 """Replay: the base of methods with a memory. `observe` is retrieve → loss → step → remember."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from sterad.classifiers import Classifier
 from sterad.encoders import Network, build_network
 from sterad.encoders.heads import HIDDEN_UNITS
+from sterad.engine.passes import Passes
 from sterad.errors import SteradError
 from sterad.memory.checks import check_size, retrieve_checked
 from sterad.methods.base.boundaries import BoundaryConfig, TaskCounter
@@ -104,6 +105,11 @@ class Replay(ViewPasses, Learner):
     def images(self) -> int:
         """Images passed through the network in training, all views counted."""
         return self.engine.images
+
+    @property
+    def passes(self) -> Sequence[tuple[Network, Passes]]:
+        """The passes of the steps; those of copies, such as a teacher, cost as much."""
+        return [(self.network, self.engine.passes)]
 
     def make_network(self, outputs: int) -> Network:
         """Return a new network with weights drawn from the seed and so many outputs of the head."""

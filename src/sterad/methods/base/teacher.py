@@ -126,7 +126,7 @@ class MomentumDistillation(Addition):
         x = torch.cat([engine.to_device(one.x) for one in batches])
         view = learner.view(x)
         target = teacher(view)
-        engine.images += len(view)
+        engine.count(view, backward=False)
         distances = [
             learner.distillation_loss(target, engine.forward([inputs])) for inputs in (view, x)
         ]
