@@ -115,7 +115,8 @@ def test_a_virtual_step_changes_nothing_but_the_count_of_images(method: str) -> 
     after = learner.state_dict()
     assert rise.shape == (9,)
     assert bool(rise.isfinite().all())
-    assert after.pop("images") > before.pop("images")
+    for count in ("images", "passes"):
+        assert after.pop(count) != before.pop(count)
     assert same(after, before)
     assert learner.sample_losses == []
     assert learner.network.training

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sterad.results.record import Moment, RunRecord, SphereFrame, SpherePicture, StreamFacts
+from sterad.results.record import (
+    Moment,
+    RunRecord,
+    SphereFrame,
+    SpherePicture,
+    StreamFacts,
+    TrainingCost,
+)
 
 CLASSES, PER_CLASS, TASKS = 10, 140, 5
 SAMPLES = CLASSES * PER_CLASS
@@ -75,7 +82,14 @@ def build(
         confusion=_confusion(facts, rng, has_memory),
         losses=tuple((step, 2.0, 1.0) for step in range(30, 140, 3)) if has_memory else (),
         sphere=_sphere(facts, rng) if has_sphere else None,
+        cost=_cost(444 if has_memory else 10, facts.steps),
     )
+
+
+def _cost(images: int, steps: int) -> TrainingCost:
+    """Return the cost of so many images of 8 × 8 pixels per batch."""
+    pixels = images * 64 * steps
+    return TrainingCost(float(pixels), 0, 5_000.0 * pixels, 2**21 + 10_000 * images)
 
 
 def _stream(name: str, rng: np.random.Generator, names: tuple[str, ...]) -> StreamFacts:

@@ -32,7 +32,7 @@ def test_page_and_tables_are_written(runs: Path) -> None:
     assert page == runs / "report.html"
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     tables = (runs / "report.md").read_text(encoding="utf-8")
-    assert tables.count("| agd-fd |") == 3
+    assert tables.count("| agd-fd |") == 4, "three metrics and the cost"
     assert "In all runs: digits, clear, tasks 5" in tables
     texts = {f"report{ending}" for ending in ENDINGS}
     assert {path.name for path in runs.iterdir() if path.is_file()} == texts

@@ -24,6 +24,9 @@ class ReportOptions:
     """Also write every figure as PDF and PNG, to RUNS/report-figures."""
     paper: bool = False
     """Also compare the runs with the numbers and claims of the paper."""
+    equal_cost: bool = False
+    """Compare a method only with those that pass as many pixels through their networks per batch of
+    the stream, up to 10 % more: tables get a column for each band of equal cost."""
     quiet: bool = False
     """Print only the path of the page."""
 
@@ -48,6 +51,7 @@ def main(argv: Sequence[str]) -> int:
         figures=options.figures,
         show_tables=None if options.quiet else _print_tables,
         paper=options.paper,
+        equal_cost=options.equal_cost,
     )
     print(page)
     return 0

@@ -13,7 +13,7 @@ from sterad.cli.terminal import make_console, print_rows
 from sterad.errors import SteradError
 from sterad.report.sparkline import curve_line
 from sterad.report.tables import METRIC_MEANINGS, metric_title, percent
-from sterad.report.text import format_age, format_duration
+from sterad.report.text import format_age, format_duration, format_quantity
 from sterad.results.grouping import format_setting
 from sterad.results.record import METRICS, RunRecord
 from sterad.results.stored_run import StoredRun, age_of, resolve_run
@@ -137,6 +137,10 @@ def _cost(record: RunRecord) -> Rows:
         f"{record.images_per_batch:,.0f} through the network per batch, "
         f"{record.images_per_second:,.0f} per second",
     )
+    if record.cost is not None:
+        pixels, products = record.pixels_per_batch, record.multiply_adds_per_batch
+        numbers = f"{format_quantity(pixels)} pixels, {format_quantity(products)} multiply-adds"
+        yield "per batch", f"{numbers}; state {record.state_bytes / 2**20:,.1f} MiB"
     yield "peak memory", f"{record.peak_memory_bytes / 2**20:,.0f} MiB"
     execution = (format_setting(name, value) for name, value in record.execution.items())
     yield "execution", ", ".join(execution)

@@ -12,7 +12,7 @@ from sterad.report.figures.heat_maps import draw_accuracy_matrix
 from sterad.report.html import draw_figures, render_page
 from sterad.report.section import Methods, ReportFigure, Section
 from sterad.report.tables import DASH, METRIC_MEANINGS, metric_title, percent
-from sterad.report.text import format_duration
+from sterad.report.text import format_duration, format_quantity
 from sterad.results.grouping import flatten, format_value
 from sterad.results.record import METRICS, RunRecord
 from sterad.results.stored_run import StoredRun
@@ -24,6 +24,9 @@ _COSTS: dict[str, tuple[str, Callable[[float], str]]] = {
     "time": ("seconds", format_duration),
     "images per batch": ("images_per_batch", "{:,.0f}".format),
     "images per second": ("images_per_second", "{:,.0f}".format),
+    "pixels per batch": ("pixels_per_batch", format_quantity),
+    "multiply-adds per batch": ("multiply_adds_per_batch", format_quantity),
+    "state (MiB)": ("state_bytes", lambda size: f"{size / 2**20:,.1f}"),
     "peak memory (MiB)": ("peak_memory_bytes", lambda size: f"{size / 2**20:,.0f}"),
 }
 """Fields of a record that are costs, and their texts."""

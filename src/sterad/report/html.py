@@ -9,7 +9,7 @@ from sterad.report.section import Section, seed_of
 from sterad.report.style import replace_invalid
 from sterad.report.svg import to_inline_svg
 from sterad.report.tables import format_rank, metric_title, percent
-from sterad.report.text import format_duration
+from sterad.report.text import format_duration, format_quantity
 
 
 def render_page(template: str, **variables: Any) -> str:
@@ -28,6 +28,7 @@ def render_page(template: str, **variables: Any) -> str:
         "rank": format_rank,
         "metric_title": metric_title,
         "duration": format_duration,
+        "quantity": format_quantity,
         "seed": seed_of,
     }
     theme, script = read_part("theme.js"), read_part("page.js")

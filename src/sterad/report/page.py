@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sterad.optional_imports import require_reproduction
+from sterad.report.cost_table import CostRow, cost_rows, split_by_cost
 from sterad.report.figures.along_stream import accuracy_section, loss_section
 from sterad.report.figures.cost import cost_section, time_section
 from sterad.report.figures.forgetting import forgetting_section
@@ -22,7 +23,7 @@ from sterad.report.tables import (
     metric_title,
     percent,
 )
-from sterad.report.text import format_duration
+from sterad.report.text import format_duration, format_quantity
 from sterad.results.grouping import Layout, flatten, format_value, lay_out
 from sterad.results.moments import with_other_classifiers
 from sterad.results.record import METRICS, RunRecord
@@ -55,29 +56,42 @@ class Content:
     sections: tuple[Section, ...]
     left_out: Sequence[str]
     """Sentences about records that could not be read."""
+    costs: tuple[CostRow, ...] = ()
+    """The cost of each method, the cheapest of a setting first."""
     paper: PaperSection | None = None
 
 
 def compose(
-    records: Sequence[RunRecord], left_out: Sequence[str] = (), paper: bool = False
+    records: Sequence[RunRecord],
+    left_out: Sequence[str] = (),
+    paper: bool = False,
+    equal_cost: bool = False,
 ) -> Content:
-    """Collect tables and sections; `paper` adds the comparison with the paper."""
-    layout = lay_out(with_other_classifiers(records))
+    """Collect tables and sections.
+
+    paper: add the comparison with the paper. equal_cost: compare only methods of about equal cost.
+    """
+    whole = lay_out(with_other_classifiers(records))
+    layout = split_by_cost(whole) if equal_cost else whole
     tables = (build_table(layout, metric) for metric in TABLE_METRICS)
     shown = tuple(table for table in tables if not table.is_empty)
-    sections = build_sections(layout)
+    sections = build_sections(layout, whole)
     comparison = None
     if paper:
         comparison = require_reproduction("report").paper_section(records, sections)
-    return Content(records, layout, shown, sections, left_out, comparison)
+    costs = cost_rows(layout)
+    return Content(records, layout, shown, sections, left_out, costs, comparison)
 
 
-def build_sections(layout: Layout) -> tuple[Section, ...]:
-    """Return all sections of figures in the order of the page."""
+def build_sections(layout: Layout, whole: Layout | None = None) -> tuple[Section, ...]:
+    """Return all sections of figures in the order of the page.
+
+    whole: the layout for accuracy against cost, if `layout` is split by cost.
+    """
     runs, notes = choose_runs(layout)
     sections = (
         accuracy_section(layout),
-        cost_section(layout),
+        cost_section(whole or layout),
         time_section(layout),
         sweep_section(layout),
         stream_section(layout),
@@ -128,6 +142,7 @@ def _run_details(record: RunRecord) -> list[tuple[str, list[tuple[str, str]]]]:
         ("Time", format_duration(record.seconds)),
         ("Images through the network", f"{record.images_per_second:,.0f} per second"),
         ("Peak memory", f"{record.peak_memory_bytes / 2**20:,.0f} MiB"),
+        *_counted_costs(record),
         ("Stream", f"{record.stream.samples:,} images in {record.stream.steps:,} steps"),
     ]
     settings = {
@@ -142,4 +157,14 @@ def _run_details(record: RunRecord) -> list[tuple[str, list[tuple[str, str]]]]:
             (name, [(path, format_value(value)) for path, value in flatten(values).items()])
             for name, values in settings.items()
         ),
+    ]
+
+
+def _counted_costs(record: RunRecord) -> list[tuple[str, str]]:
+    if record.cost is None:
+        return []
+    return [
+        ("Pixels per batch", format_quantity(record.pixels_per_batch)),
+        ("Multiply-adds per batch", format_quantity(record.multiply_adds_per_batch)),
+        ("State", f"{record.state_bytes / 2**20:,.1f} MiB"),
     ]

@@ -34,6 +34,9 @@ _COSTS = (
     "images_per_step",
     "consolidation_images",
     "peak_memory_bytes",
+    "pixels_per_batch",
+    "multiply_adds_per_batch",
+    "state_bytes",
 )
 _MARKDOWN_MARKS = {"best": "**{}**", "second": "<ins>{}</ins>", "": "{}"}
 _TERMINAL_MARKS = {"best": "bold", "second": "underline", "": ""}

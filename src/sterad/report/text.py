@@ -24,3 +24,21 @@ def format_age(seconds: float) -> str:
         if seconds >= 2 * unit:
             return f"{seconds // unit:.0f} {name}"
     return f"{seconds:.0f} s"
+
+
+def format_quantity(number: float) -> str:
+    """Return a number in three digits with the prefix of a power of a thousand.
+
+    >>> format_quantity(74), format_quantity(75_776), format_quantity(8.1e9), format_quantity(0)
+    ('74', '75.8 k', '8.1 G', '0')
+    """
+    for unit, prefix in ((1e15, " P"), (1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if number >= 0.9995 * unit:
+            return f"{_three_digits(number / unit)}{prefix}"
+    return _three_digits(number)
+
+
+def _three_digits(number: float) -> str:
+    digits = 0 if number >= 99.95 else 1 if number >= 9.995 else 2
+    text = f"{number:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if digits else text

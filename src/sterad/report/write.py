@@ -10,21 +10,27 @@ from pathlib import Path
 from sterad.errors import SteradError
 from sterad.files import write_atomically
 from sterad.optional_imports import require_extra
+from sterad.report.cost_table import CostRow
 from sterad.report.page import Content, compose, render
 from sterad.report.section import ReportFigure, Section
 from sterad.report.style import can_draw, replace_invalid, use_theme
 from sterad.report.table_formats import (
     cells_csv,
     escape_markdown,
+    format_summary,
     latex_document,
     runs_csv,
     to_csv,
     to_markdown,
 )
 from sterad.report.tables import MetricTable, collect_footnotes
+from sterad.report.text import format_duration, format_quantity
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import describe_left_out, read_records
 
+COST_REMARK = (
+    "Means over seeds, for each batch of the stream; a pass without gradients counts as a third."
+)
 CELLS_REMARK = "Mean ± sample standard deviation over n seeds, in percent."
 TABLES_ONLY = (
     "the report has no figures because matplotlib is not installed: pip install 'sterad[report]'"
@@ -41,18 +47,20 @@ def write_report(
     figures: bool = False,
     show_tables: Callable[[Sequence[MetricTable]], object] | None = None,
     paper: bool = False,
+    equal_cost: bool = False,
 ) -> Path:
     """Report all runs under `out` in one HTML page, `out/report.html`, and return its path.
 
     Files beside it have the same stem: `.md` and `.tex` with the tables, `-runs.csv` and
     `-cells.csv`; `figures` adds a folder `-figures` of PDF and PNG files, `paper` a comparison with
-    the paper to the page. `show_tables` receives the tables. A record that cannot be read is left
+    the paper to the page; `equal_cost` compares only methods whose pixels per batch are within
+    10 %. `show_tables` receives the tables. A record that cannot be read is left
     out, with a sentence on standard error. Equal records give equal bytes.
     """
     records, left_out = _read_finished_runs(out)
     if figures:
         require_extra("matplotlib", "report")
-    content = compose(records, left_out, paper=paper)
+    content = compose(records, left_out, paper=paper, equal_cost=equal_cost)
     if not can_draw():
         print(TABLES_ONLY, file=sys.stderr)
         content = dataclasses.replace(content, sections=())
@@ -95,12 +103,30 @@ def markdown_report(content: Content) -> str:
     parts = ["# Results\n", *(f"{escape_markdown(remark)}\n" for remark in _remarks(content))]
     for table in content.tables:
         parts += [f"## {table.title}\n", f"{table.remark}.\n", to_markdown(table)]
+    if content.costs:
+        parts += ["## Cost\n", f"{COST_REMARK}\n", _cost_markdown(content.costs)]
     if notes := collect_footnotes(content.tables):
         parts += ["## Notes\n", *(f"- {escape_markdown(note)}" for note in notes), ""]
     if content.left_out:
         lines = [f"- {escape_markdown(line)}" for line in content.left_out]
         parts += [f"## Left out: {len(content.left_out)}\n", *lines, ""]
     return "\n".join(parts)
+
+
+def _cost_markdown(rows: Sequence[CostRow]) -> str:
+    heads = ("method", "setting", "pixels", "multiply-adds", "state (MiB)", "time", "accuracy")
+    lines = [f"| {' | '.join(heads)} |", "|:--|:--|" + "--:|" * (len(heads) - 2)]
+    for row in rows:
+        numbers = (
+            format_quantity(row.pixels),
+            format_quantity(row.multiply_adds),
+            f"{row.state_bytes / 2**20:.1f}",
+            format_duration(row.seconds),
+            format_summary(row.accuracy),
+        )
+        names = map(escape_markdown, (row.method, row.setting))
+        lines.append(f"| {' | '.join((*names, *numbers))} |")
+    return "\n".join(lines) + "\n"
 
 
 def write_figures(sections: Iterable[Section], folder: Path) -> None:

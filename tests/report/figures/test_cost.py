@@ -4,7 +4,8 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sterad.report.figures.cost import draw_cost, draw_time, mean_costs, pareto_front
+from sterad.report.figures.cost import cost_section, draw_cost, draw_time, mean_costs, pareto_front
+from sterad.results.grouping import lay_out
 from sterad.results.record import RunRecord
 
 Build = Callable[..., RunRecord]
@@ -40,6 +41,20 @@ def test_one_point_per_method_and_one_front(make_record: Build) -> None:
     axes = draw_cost(methods, "images_per_batch").axes[0]
     assert len(axes.lines) == 3
     assert axes.get_xscale() == "log"  # 10 and 444 images
+
+
+def test_images_are_drawn_only_for_methods_without_pixels(make_record: Build) -> None:
+    def names(*records: RunRecord) -> list[str]:
+        return [figure.name for figure in cost_section(lay_out(records)).figures]
+
+    records = [make_record(), make_record("finetune"), make_record("er")]
+    assert [name.rpartition(": ")[2] for name in names(*records)] == [
+        "pixels through the network per batch",
+        "seconds per run",
+    ]
+    older = [dataclasses.replace(record, cost=None) for record in records]
+    assert sum("images" in name for name in names(*records[:2], older[2])) == 1
+    assert sum("pixels" in name for name in names(*older)) == 0
 
 
 def test_one_bar_per_method_in_a_suitable_unit(make_record: Build) -> None:

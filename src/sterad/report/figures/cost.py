@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COSTS = {
-    "seconds": "seconds per run",
+    "pixels_per_batch": "pixels through the network per batch",
     "images_per_batch": "images through the network per batch",
+    "seconds": "seconds per run",
 }
 """Fields of a record that are costs, with their names."""
 _TIME_UNITS = ((3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
@@ -35,8 +36,11 @@ def cost_section(layout: Layout) -> Section:
     """Return the section of cost against accuracy, one figure per setting and cost."""
     figures = []
     for setting, methods in methods_by_setting(layout):
+        has_pixels = len(mean_costs(methods, "pixels_per_batch"))
         for cost, cost_name in COSTS.items():
             points = mean_costs(methods, cost)
+            if cost == "images_per_batch" and len(points) <= has_pixels:
+                continue  # it is for methods whose records have no pixels yet
             if len(points) > 1:
                 names = [methods[index][0] for index in pareto_front(points)]
                 caption = f"Pareto front, from cheap to expensive: {join_names(names)}."
