@@ -24,6 +24,7 @@ from sterad.experiments.run import provenance
 from sterad.experiments.search.plan import SearchPlan, read_space
 from sterad.experiments.tuned import Tuned, write_tuned
 from sterad.optional_imports import require_extra
+from sterad.report.text import format_quantity
 from sterad.results.statistics import summarize
 from sterad.threads import cores
 from sterad.validation import Count, Seed, field_names
@@ -46,7 +47,11 @@ class SearchOptions:
     """Points to try, including those of earlier calls (default: the whole grid, or 50 with
     TPE)."""
     space: Path | None = None
-    """A TOML file with lists and ranges in a table per method (default: the paper's space)."""
+    """A TOML file with lists and ranges in a table per method, or the name of one that ships with
+    sterad, such as combinations (default: the paper's space)."""
+    pixels: Count | None = None
+    """Pixels through the network per stream batch that each point takes in a space of equal cost
+    (default: those of the method with the given values)."""
     seeds: tuple[Seed, ...] = ()
     """Seeds of each point (default: 100 101 102, which no table reports, or the paper's 0 1 2 for
     test)."""
@@ -76,7 +81,8 @@ class SearchView(ProgressView):
     """Progress of a search; the title counts runs, all later lines count trials."""
 
     def __init__(self, search: "Search") -> None:
-        self.space, plan = search.plan.space, search.plan
+        self.space, self.plan = search.plan.space, search.plan
+        plan = search.plan
         size = "infinite size" if self.space.ranges else f"{self.space.size:.0f} points"
         fields = ", ".join(dimension.name for dimension in self.space.dimensions)
         print(
@@ -85,12 +91,19 @@ class SearchView(ProgressView):
             f"{search.storage_name}",
             file=sys.stderr,
         )
+        if plan.budget is not None:
+            pixels, adapted = format_quantity(plan.budget.pixels), plan.budget.adapted.name
+            print(f"each with {pixels} pixels per batch, by its {adapted}", file=sys.stderr)
         missing, seeds = search.count_missing(), len(plan.seeds)
         done = (plan.trials - missing) * seeds
         super().__init__(f"{plan.name}: {plan.trials * seeds} runs, {done} done before", missing)
 
     def on_trial_end(self, trial: "FrozenTrial") -> None:
         """Count and print the result of a trial."""
+        if reason := trial.user_attrs.get("rejected"):
+            values = format_values(self.space.active_values(trial.params))
+            self.print(f"trial {trial.number} rejected before training: {reason}; {values}")
+            return
         accuracy, error = None, trial.user_attrs.get("error")
         if trial.value is not None and trial.state.name == "COMPLETE":
             accuracy, result = trial.value, f"{trial.value:.2%}"
@@ -99,7 +112,7 @@ class SearchView(ProgressView):
         else:
             self.failed += 1
             result = f"failed: {error}"
-        values = format_values(self.space.active_values(trial.params))
+        values = format_values(self.plan.values(trial.params))
         self.print_result(f"trial {trial.number}", accuracy, f"{result} with {values}")
 
 
@@ -146,6 +159,7 @@ def _create_plan(parsed: Request, options: SearchOptions) -> SearchPlan:
         options.sampler,
         options.trials,
         options.prune,
+        options.pixels,
     )
 
 
@@ -168,10 +182,11 @@ def print_trials(search: "Search") -> None:
     complete, stopped = search.count_ended()
     table = Table(title=f"{complete} trials, {stopped} stopped early")
     names = [dimension.name for dimension in search.plan.space.dimensions]
+    names += [search.plan.budget.adapted.name] if search.plan.budget is not None else []
     for name in ("trial", "accuracy", *names):
         table.add_column(name, justify="right")
     for trial in search.ranked_trials()[:MAX_PRINTED_TRIALS]:
-        values = search.plan.space.active_values(trial.params)
+        values = search.plan.values(trial.params)
         cells = [_format_value(values.get(name, "-")) for name in names]
         summary = summarize(trial.user_attrs["finals"])
         std = "" if summary.std is None else f" ± {summary.std:.2%}"
@@ -205,8 +220,8 @@ def _save_best(
 
 def _changed_values(plan: SearchPlan, point: Mapping[str, Any]) -> dict[str, Any]:
     """Return the searched values of a point, and the other values that are not defaults."""
-    fields = plan.space.build_method(point).fields
-    defaults, searched = type(fields)(), plan.space.active_values(point)
+    fields = plan.build_method(point).fields
+    defaults, searched = type(fields)(), plan.values(point)
     values = dataclasses.asdict(fields)
     return {k: v for k, v in values.items() if k in searched or v != getattr(defaults, k)}
 

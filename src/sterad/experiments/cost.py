@@ -31,6 +31,7 @@ class Size(NamedTuple):
     train: float
     test: float
     shape: tuple[int, ...]
+    classes: int
 
 
 def estimate(config: RunConfig, records: Sequence[RunRecord]) -> tuple[float, str]:
@@ -55,12 +56,14 @@ def size_of(dataset: ComponentConfig) -> Size:
     fields = dataset.fields
     if dataset.name not in SOURCES:
         loaded = fields.load()
-        return Size(len(loaded.train_labels), len(loaded.test_labels), loaded.input_shape)
+        return Size(
+            len(loaded.train_labels), len(loaded.test_labels), loaded.input_shape, loaded.classes
+        )
     official = SOURCES[dataset.name]
     classes, train = fields.selected_counts(*fields.full_counts())
     each = fields.test_per_class or official.test / official.classes
     size = fields.target_size or official.image[1:]
-    return Size(train, classes * each, (official.image[0], *size))
+    return Size(train, classes * each, (official.image[0], *size), classes)
 
 
 def images(config: RunConfig, size: Size, records: Sequence[RunRecord] = ()) -> float:

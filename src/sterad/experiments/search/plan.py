@@ -13,8 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from sterad.errors import SteradError
+from sterad.errors import SteradError, suggest_name
 from sterad.experiments.config import ComponentConfig, RunConfig
+from sterad.experiments.search.equal_pixels import EQUAL_PIXELS_KEY, Adapted, PixelBudget
+from sterad.experiments.study_files import STUDY_FOLDERS, toml_files
 from sterad.experiments.toml_file import read_toml, rename_keys, resolve_fields
 from sterad.files import reading
 from sterad.methods import METHODS
@@ -118,6 +120,8 @@ class Space:
 
     method: ComponentConfig
     dimensions: tuple[Dimension, ...]
+    adapted: Adapted | None = None
+    """The field that is chosen for each point, so that all cost the same; None: costs differ."""
 
     def active_values(self, point: Point) -> dict[str, Any]:
         """Return the values of a point that have an effect: Adam, for example, has no momentum."""
@@ -174,12 +178,33 @@ class Space:
                 f"no field of {self.method.name} is left to search, as every field of the space "
                 "is given: leave one of them out"
             )
-        return Space(self.method, searched)
+        return replace(self, dimensions=searched)
+
+
+def find_space(name: str | Path) -> Path:
+    """Return the file of a space, which is given by its path or by its name.
+
+    >>> find_space("combinations").name
+    'combinations.toml'
+    """
+    path = Path(name)
+    if path.suffix == ".toml" or path.is_file():
+        return path
+    files = toml_files(tuple(folder / "spaces" for folder in STUDY_FOLDERS))
+    if str(name) not in files:
+        raise SteradError(
+            f"unknown space {str(name)!r}: {suggest_name(str(name), list(files))}known are "
+            f"{', '.join(sorted(files))}; or give the path of a .toml file"
+        )
+    return files[str(name)]
 
 
 def read_space(method: ComponentConfig, file: Path | None = None) -> Space:
-    """Return the space of a method from a file with one table per method, or from the paper."""
-    source = file or PAPER_SPACE
+    """Return the space of a method from a file with one table per method, or from the paper.
+
+    file: its path, or the name of a space that ships with the package.
+    """
+    source = PAPER_SPACE if file is None else find_space(file)
     tables = read_toml(source, "the space")
     with reading(source, "correct it"):
         tables = rename_keys(tables, METHODS.resolve)
@@ -195,11 +220,17 @@ def read_space(method: ComponentConfig, file: Path | None = None) -> Space:
             raise SteradError(
                 f"{table!r} is not a table of lists: give, for example, lr = [0.01, 0.1]"
             )
+        adapted = table.pop(EQUAL_PIXELS_KEY, None)
+        adapted = None if adapted is None else Adapted.from_toml(adapted, fields)
         raw = resolve_fields(table, fields, "the method")
+        if adapted is not None and adapted.name in raw:
+            raise SteradError(
+                f"{adapted.name} is searched and chosen by {EQUAL_PIXELS_KEY}: leave one out"
+            )
         dimensions = [Dimension.from_toml(name, value, fields) for name, value in raw.items()]
     except SteradError as error:
         raise SteradError(f"in [{method.name}] of {str(source)!r}: {error}") from error
-    return Space(method, tuple(dimensions))
+    return Space(method, tuple(dimensions), adapted)
 
 
 @dataclass(frozen=True)
@@ -212,6 +243,8 @@ class SearchPlan:
     sampler: SamplerName = "tpe"
     trials: int = DEFAULT_TPE_TRIALS
     prune: bool = True
+    budget: PixelBudget | None = None
+    """What each point takes, if the space asks for equal pixels."""
 
     @classmethod
     def create(
@@ -223,6 +256,7 @@ class SearchPlan:
         sampler: SamplerName = "tpe",
         trials: int | None = None,
         prune: bool = True,
+        pixels: float | None = None,
     ) -> "SearchPlan":
         """Fill in defaults and refuse contradictory options."""
         validation = config.settings.validation
@@ -234,11 +268,33 @@ class SearchPlan:
         validation = (validation or DEFAULT_VALIDATION) if tested_on == "validation" else 0.0
         seeds = tuple(dict.fromkeys(seeds)) or DEFAULT_SEEDS[tested_on]
         config = replace(config, settings=replace(config.settings, validation=validation))
-        return cls(config, space, seeds, sampler, _count_trials(space, sampler, trials), prune)
+        budget = None
+        if space.adapted is not None:
+            budget = PixelBudget.create(config, space.adapted, pixels)
+        elif pixels is not None:
+            raise SteradError(
+                f"pixels {pixels:.0f} have no effect on a space without {EQUAL_PIXELS_KEY}: leave "
+                "them out, or give --space combinations"
+            )
+        trials = _count_trials(space, sampler, trials)
+        return cls(config, space, seeds, sampler, trials, prune, budget)
+
+    def build_method(self, point: Point) -> ComponentConfig:
+        """Return the method of a point, at equal cost; raise RejectedError if there is none."""
+        method = self.space.build_method(point)
+        return method if self.budget is None else self.budget.adapt(method)
+
+    def values(self, point: Point) -> dict[str, Any]:
+        """Return the searched values of a point that have an effect, and the one chosen for it."""
+        values = self.space.active_values(point)
+        if self.budget is not None:
+            name = self.budget.adapted.name
+            values[name] = getattr(self.build_method(point).fields, name)
+        return values
 
     def configs(self, point: Point) -> tuple[RunConfig, ...]:
         """Return the runs of a point, one per seed."""
-        config = replace(self.config, method=self.space.build_method(point))
+        config = replace(self.config, method=self.build_method(point))
         settings = self.config.settings
         return tuple(replace(config, settings=replace(settings, seed=seed)) for seed in self.seeds)
 
@@ -248,6 +304,8 @@ class SearchPlan:
         config = self.config
         values = config.to_dict() | {"seed": None, "seeds": self.seeds}
         values["space"] = [asdict(dimension) for dimension in self.space.dimensions]
+        if self.budget is not None:
+            values["equal_pixels"] = [asdict(self.budget.adapted), self.budget.pixels]
         digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:10]
         return "-".join((config.method.name, config.dataset.name, config.stream.name, digest))
 

@@ -13,6 +13,7 @@ from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
 from sterad.experiments.launchers import Job, Launcher, Outcome
 from sterad.experiments.run import DIVERGED
+from sterad.experiments.search.equal_pixels import RejectedError
 from sterad.experiments.search.plan import SearchPlan
 from sterad.experiments.search.sampler import (
     PRUNER_STARTUP_TRIALS,
@@ -28,6 +29,12 @@ from sterad.experiments.search.storage import (
     storage_errors,
 )
 from sterad.results.record import RunRecord
+
+
+MAX_REJECTIONS = 200
+"""Proposals that are rejected in a row before a search gives up."""
+REJECTED = "rejected"
+"""Attribute of a trial that was not trained: the reason."""
 
 
 class SearchCallback(Protocol):
@@ -81,10 +88,11 @@ class Search:
         return hide_password(self.storage)
 
     def trials(self) -> list[FrozenTrial]:
-        """Return all trials but those that failed before this call."""
+        """Return all trials but rejected ones and those that failed before this call."""
         with storage_errors(self.storage):
             trials = self.study.get_trials(deepcopy=False)
-        return [trial for trial in trials if trial.number not in self.sampler.retried]
+        retried = self.sampler.retried
+        return [t for t in trials if t.number not in retried and REJECTED not in t.user_attrs]
 
     def ranked_trials(self) -> list[FrozenTrial]:
         """Return the complete trials, best first."""
@@ -121,13 +129,14 @@ class Search:
         callback: SearchCallback,
     ) -> None:
         """Run the missing trials in batches, so that later batches use the earlier results."""
-        while batch := self._next_batch(batch_size):
+        while batch := self._next_batch(batch_size, callback):
             for _ in self.plan.seeds:
                 self._run_next_seed(batch, launcher, create_job, callback)
 
-    def _next_batch(self, batch_size: int) -> list["RunningTrial"]:
+    def _next_batch(self, batch_size: int, callback: SearchCallback) -> list["RunningTrial"]:
         """Create trials that have not been started, up to a number."""
         batch: list[RunningTrial] = []
+        rejected = 0
         with storage_errors(self.storage):
             while len(batch) < batch_size and self.count_missing():
                 queued = any(trial.state is TrialState.WAITING for trial in self.trials())
@@ -135,13 +144,31 @@ class Search:
                     break
                 trial = self.study.ask(self.plan.space.distributions())
                 set_owner(trial)
-                running = RunningTrial(trial, self.plan.configs(trial.params))
+                try:
+                    configs = self.plan.configs(trial.params)
+                except RejectedError as error:
+                    rejected += 1
+                    self._reject(trial, error, rejected, callback)
+                    continue
+                running, rejected = RunningTrial(trial, configs), 0
                 if any(running.configs == other.configs for other in batch):
                     # Two killed processes had the same point, and it was requeued twice.
                     self.study.tell(trial, state=TrialState.FAIL)
                 else:
                     batch.append(running)
         return batch
+
+    def _reject(
+        self, trial: Trial, reason: RejectedError, count: int, callback: SearchCallback
+    ) -> None:
+        """End a trial whose point is not trained; it does not count as one of the plan."""
+        trial.set_user_attr(REJECTED, str(reason))
+        callback.on_trial_end(self.study.tell(trial, state=TrialState.PRUNED))
+        if count == MAX_REJECTIONS:
+            raise SteradError(
+                f"{count} points in a row were rejected before training, the last one because "
+                f"{reason}: give other --pixels, or another --space"
+            )
 
     def _run_next_seed(
         self,
