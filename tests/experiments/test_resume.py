@@ -69,8 +69,9 @@ def test_the_cost_of_a_resumed_run_is_that_of_an_uninterrupted_one(tmp_path: Pat
     config = RunConfig.of(**SMALL | {"teacher": "ema", "views": 2})
     whole = start(config, tmp_path / "whole")
     interrupt(config, tmp_path / "resumed")
-    assert (cost := start(config, tmp_path / "resumed").cost) == whole.cost
+    cost = start(config, tmp_path / "resumed").cost
     assert cost is not None
+    assert cost == whole.cost
     trained, images = round(cost.pixels - cost.forward_pixels / 3), whole.images_per_batch
     assert trained + cost.forward_pixels == round(images * whole.stream.steps) * 8 * 8
     assert cost.forward_pixels > 0

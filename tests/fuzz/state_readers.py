@@ -20,8 +20,9 @@ from sterad.experiments.config import RunConfig
 from sterad.experiments.launchers.slurm import _ArrayJob
 from sterad.experiments.resume import describe_earlier_versions
 from sterad.experiments.run import prepare
-from sterad.experiments.search.plan import SearchPlan, read_space
+from sterad.experiments.search.plan import SearchPlan
 from sterad.experiments.search.search import Search
+from sterad.experiments.search.space import read_space
 from sterad.experiments.session import Session
 from sterad.files import content_hash, reading
 from sterad.loggers import JsonLines

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from sterad.experiments.search.plan import read_space
+from sterad.experiments.search.space import read_space
 from sterad.experiments.study import Study
 from sterad.experiments.tuned import Tuned, read_tuned, write_tuned
 from sterad.plugins import load_plugin

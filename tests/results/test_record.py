@@ -168,7 +168,7 @@ def test_costs_are_per_stream_batch_and_zero_if_they_were_not_counted(record: Ru
 
 def test_a_damaged_cost_is_noticed(record: RunRecord) -> None:
     values = dataclasses.asdict(record)["cost"] | {"forward_pixels": "many"}
-    with pytest.raises(SteradError, match="cost is .* which has a wrong type"):
+    with pytest.raises(SteradError, match=r"cost is .* which has a wrong type"):
         RunRecord.from_json(changed(record, cost=values))
 
 

@@ -21,7 +21,8 @@ from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig, RunSettings
 from sterad.experiments.launchers import Local, check_data
 from sterad.experiments.run import provenance
-from sterad.experiments.search.plan import SearchPlan, read_space
+from sterad.experiments.search.plan import SearchPlan
+from sterad.experiments.search.space import read_space
 from sterad.experiments.tuned import Tuned, write_tuned
 from sterad.optional_imports import require_extra
 from sterad.report.text import format_quantity

@@ -13,8 +13,9 @@ from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
 from sterad.experiments.launchers import EventCallback, Job, Outcome
 from sterad.experiments.launchers.job import read_outcome, run_job
-from sterad.experiments.search.plan import SearchPlan, read_space
+from sterad.experiments.search.plan import SearchPlan
 from sterad.experiments.search.search import Search
+from sterad.experiments.search.space import read_space
 
 SMALL: dict[str, Any] = {
     "method": "finetune",

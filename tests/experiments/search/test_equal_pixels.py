@@ -11,7 +11,8 @@ from optuna.trial import TrialState
 from sterad.errors import SteradError
 from sterad.experiments.config import RunConfig
 from sterad.experiments.search.equal_pixels import RejectedError, step_pixels
-from sterad.experiments.search.plan import SearchPlan, find_space, read_space
+from sterad.experiments.search.plan import SearchPlan
+from sterad.experiments.search.space import find_space, read_space
 from sterad.methods import METHODS
 
 SMALL: dict[str, Any] = {

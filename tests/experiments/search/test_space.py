@@ -6,7 +6,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 from sterad.errors import SteradError
 from sterad.experiments.config import ComponentConfig, RunConfig
-from sterad.experiments.search.plan import Space, read_space
+from sterad.experiments.search.space import Space, read_space
 from sterad.methods import METHODS
 
 

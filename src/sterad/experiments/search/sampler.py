@@ -11,7 +11,8 @@ from optuna.pruners import MedianPruner
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial
 
-from sterad.experiments.search.plan import SamplerName, Space
+from sterad.experiments.search.plan import SamplerName
+from sterad.experiments.search.space import Space
 
 MAX_TPE_PROPOSALS = 8
 """Points that TPE may propose before a random untried one is taken."""

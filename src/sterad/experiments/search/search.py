@@ -30,7 +30,6 @@ from sterad.experiments.search.storage import (
 )
 from sterad.results.record import RunRecord
 
-
 MAX_REJECTIONS = 200
 """Proposals that are rejected in a row before a search gives up."""
 REJECTED = "rejected"

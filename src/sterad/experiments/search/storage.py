@@ -20,7 +20,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, ProgrammingError, SQLAlchemyError
 
 from sterad.errors import SteradError
-from sterad.experiments.search.plan import Space
+from sterad.experiments.search.space import Space
 
 STORAGE_TIMEOUT_S = 8.0
 """Seconds to wait for a lock or a connection."""
