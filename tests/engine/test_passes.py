@@ -2,9 +2,10 @@
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from sterad.encoders import EncoderOptions, Network, make_encoder
+from sterad.engine import Engine, Execution
 from sterad.engine.passes import Passes, multiply_adds, pixels_of
 
 
@@ -85,3 +86,20 @@ def test_a_state_without_counts_stays_incomplete() -> None:
 def test_a_damaged_state_is_refused(pair: list[object]) -> None:
     with pytest.raises(ValueError, match="must be an integer from 0"):
         Passes().load_state_dict({"trained": [pair], "forward_only": []})
+
+
+def test_joined_networks_count_once_for_each() -> None:
+    encoder = make_encoder("flatten", (1, 4, 4), 2)
+
+    class Pair(Network):
+        members = 2
+
+        def forward(self, x: Tensor, unit: bool = False) -> Tensor:
+            return torch.cat([self.head(x.flatten(1)), self.head(x.flatten(1))], dim=1)
+
+    network = Pair(encoder, nn.Linear(16, 3))
+    engine = Engine(network, Execution(), lambda weights, _: torch.optim.SGD(weights, 0.1))
+    engine.forward([torch.zeros(5, 1, 4, 4)])
+    assert engine.images == 10
+    assert engine.passes.pixels(network) == (2 * 5 * 16, 0)
+    assert engine.passes.multiply_adds(network) == 3 * 5 * 2 * 16 * 3

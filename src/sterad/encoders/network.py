@@ -28,6 +28,9 @@ class Network(nn.Module):
 
     precision: torch.dtype = torch.float32
     """dtype of the encoder, by autocast; the features and the head are float32."""
+    members: int = 1
+    """Networks that one pass computes: two if peers are joined into one network. A pass of an image
+    counts once for each."""
 
     def __init__(self, encoder: Encoder, head: nn.Module) -> None:
         """Combine an encoder and a head (see `make_head`)."""

@@ -126,6 +126,7 @@ class Engine(Evaluator):
 
         `forward` counts its own passes; call this for others, such as those of a teacher.
         """
+        times *= self.network.members
         self.images += times * len(x)
         self.passes.count(x, backward, times)
 

@@ -62,7 +62,8 @@ class Passes:
         images = self.trained.copy()
         for counts in (self.trained, self.trained, self.forward_only):
             images.update(counts)
-        return float(sum(n * multiply_adds(network, shape) for shape, n in images.items()))
+        total = sum(n * multiply_adds(network, shape) for shape, n in images.items())
+        return total / network.members  # one pass is counted once for each of them
 
     def state_dict(self) -> dict[str, Any] | None:
         """Return the counts as lists of (shape, images); None if passes are missing."""

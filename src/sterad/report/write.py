@@ -17,13 +17,12 @@ from sterad.report.style import can_draw, replace_invalid, use_theme
 from sterad.report.table_formats import (
     cells_csv,
     escape_markdown,
-    format_summary,
     latex_document,
     runs_csv,
     to_csv,
     to_markdown,
 )
-from sterad.report.tables import MetricTable, collect_footnotes
+from sterad.report.tables import MetricTable, collect_footnotes, format_summary
 from sterad.report.text import format_duration, format_quantity
 from sterad.results.record import RunRecord
 from sterad.results.run_directory import describe_left_out, read_records
