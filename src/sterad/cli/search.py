@@ -224,7 +224,8 @@ def _changed_values(plan: SearchPlan, point: Mapping[str, Any]) -> dict[str, Any
     fields = plan.build_method(point).fields
     defaults, searched = type(fields)(), plan.values(point)
     values = dataclasses.asdict(fields)
-    return {k: v for k, v in values.items() if k in searched or v != getattr(defaults, k)}
+    changed = {k for k, v in values.items() if k in searched or v != getattr(defaults, k)}
+    return {k: v for k, v in values.items() if k in changed and v is not None}  # TOML has no None
 
 
 def _format_command(parsed: Request, config: RunConfig) -> str:

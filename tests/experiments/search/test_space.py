@@ -144,3 +144,9 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
 def test_a_space_without_dimensions_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SteradError, match="no field of er is left to search"):
         create_space(tmp_path, "[er]\nlr = [1]").drop_dimensions(["lr"])
+
+
+def test_default_stands_for_the_default_of_a_field(tmp_path: Path) -> None:
+    space = create_space(tmp_path, '[er]\nclip = ["default", 1.0]\nviews = ["default", 3, 1]\n')
+    assert [dimension.values for dimension in space.dimensions] == [(None, 1.0), (1, 3)]
+    assert space.build_method({"clip": None, "views": 3}).fields.clip is None

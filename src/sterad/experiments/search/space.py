@@ -3,6 +3,7 @@
 The default space is that of the paper; others ship with the studies and are called by name.
 """
 
+import dataclasses
 import itertools
 import json
 import math
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 PAPER_SPACE = Path(__file__).with_name("paper.toml")
 MAX_LISTED_POINTS = 100_000
 """Larger spaces are not enumerated."""
+DEFAULT_VALUE = "default"
+"""Stands in a list for the default of the field."""
 DIMENSION_KEYS = ("values", "low", "high", "log", "only")
 Point = Mapping[str, Any]
 """A value for each dimension."""
@@ -50,6 +53,8 @@ class Dimension:
     def from_toml(cls, name: str, raw: Any, fields: type[Any]) -> "Dimension":
         """Read `[1, 2]`, `{ values = [1, 2] }` or `{ low = 1e-4, high = 0.1, log = true }`.
 
+        A value "default" is the default of the field.
+
         fields: the dataclass that has the field `name`.
         """
         table = {"values": raw} if isinstance(raw, list) else raw
@@ -69,6 +74,9 @@ class Dimension:
         values = check_value(name, table["values"], list)
         if not values:
             raise SteradError(f"{name} has an empty list: give at least one value")
+        # TOML has no word for None, the default of many fields.
+        own = {one.name: one.default for one in dataclasses.fields(fields)}[name]
+        values = [own if value == DEFAULT_VALUE else value for value in values]
         unique = tuple(dict.fromkeys(check_value(name, value, hint) for value in values))
         return cls(name, unique, only=only)
 
