@@ -169,6 +169,33 @@ def test_a_killed_search_continues(folder: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_killed_search_at_equal_pixels_continues(folder: Path) -> None:
+    (folder / "space.toml").write_text(
+        '[er]\nequal-pixels = { field = "memory-batch", low = 2, high = 8 }\n'
+        "lr = [0.001, 0.1]\nmemory-iterations = [1, 2]\n"
+    )
+    options = ("--sampler", "grid", "--seeds", "7", "--workers", "1", "--pixels", "1024")
+    process = start_search(*options)
+    while process.poll() is None and not list(folder.glob("searches/*/record.json")):
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    done = {f: f.stat().st_mtime_ns for f in folder.glob("searches/*/record.json")}
+    process = start_search(*options)
+    output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert "each with 1.02 k pixels per batch, by its memory_batch" in errors
+    records = [
+        RunDirectory(f.parent.parent, f.parent.name).read_record()
+        for f in folder.glob("searches/*/record.json")
+    ]
+    costs = {record.config["method"]["memory_batch"] for record in records if record is not None}
+    assert (len(records), costs) == (2, {6}), errors
+    assert "memory_batch" in output
+    assert done == {f: f.stat().st_mtime_ns for f in done}, "finished runs are not repeated"
+
+
+@pytest.mark.slow
 def test_the_local_launcher_stops_a_run_when_the_callback_returns_true(folder: Path) -> None:
     from sterad.engine.execution import Execution
     from sterad.experiments.config import RunConfig
