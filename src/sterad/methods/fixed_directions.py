@@ -169,6 +169,10 @@ class FixedDirections(Replay):
         classes = self.seen if self.config.norm_all else None
         return posterior_loss(z, labels, log_density, means, classes, reduction=reduction)
 
+    def loss_of_outputs(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of one view, summed over its images."""
+        return self.loss_of(F.normalize(outputs), labels)
+
     def candidate_losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of each candidate, without views."""
         return self.loss_of(F.normalize(outputs), labels, "none")
@@ -194,9 +198,13 @@ class FixedDirections(Replay):
         self.__dict__.pop("log_density", None)  # it depends on the dimension
 
     def distillation_loss(self, target: Tensor, output: Tensor) -> Tensor:
-        """Return the distillation loss of the posteriors over seen classes."""
+        """Return the distillation loss of the posteriors of seen classes, summed over images.
+
+        A sum, as the method's own loss is one: the weight of a distillation is relative to it.
+        """
         target = self.class_scores(target).detach()  # learned directions have a gradient
-        return super().distillation_loss(target, self.class_scores(output))
+        mean = super().distillation_loss(target, self.class_scores(output))
+        return len(output) * mean
 
     def class_scores(self, outputs: Tensor) -> Tensor:
         """Return the log-density around the direction of each seen class."""

@@ -78,6 +78,10 @@ class SCR(Replay):
             z, self.engine.to_device(labels), self.config.temperature, reduction
         )
 
+    def loss_of_outputs(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the contrastive loss of the images of one view with each other."""
+        return self.contrast(F.normalize(outputs), labels)
+
     def candidate_losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Return the contrastive loss of each candidate among all of them."""
         return self.contrast(F.normalize(outputs), labels, "none")
