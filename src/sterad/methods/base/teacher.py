@@ -183,8 +183,7 @@ class MomentumDistillation(Addition):
         """Return the loss on a new view; None if the method's own loss has it."""
         if learner.distills_own_view:
             return None
-        joined = Batch.concatenate(retrieved, batch) if len(retrieved) else batch
-        return self.distilled_loss(learner, joined)
+        return self.distilled_loss(learner, Batch.concatenate(retrieved, batch))
 
     def distilled_loss(self, learner: "Replay", batch: Batch) -> Tensor:
         """Return the method's own loss on a view of a batch, and the distillation."""
