@@ -54,7 +54,7 @@ class MKD(Replay):
 
     Config = MKDConfig
     trains_without_memory = False
-    distills_own_view = True
+    own_additions = (MomentumDistillation,)
 
     def __init__(self, config: MKDConfig, problem: Problem, parts: Parts) -> None:
         """Refuse to train without a teacher."""
@@ -72,7 +72,7 @@ class MKD(Replay):
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the cross-entropy of a view of both batches and its distillation."""
         distillation = next(one for one in self.additions if isinstance(one, MomentumDistillation))
-        return distillation.distilled_loss(self, Batch.concatenate(retrieved, batch))
+        return distillation.loss(self, retrieved, batch)
 
     def virtual_loss(self, batch: Batch) -> Tensor:
         """Return the cross-entropy of a view of the stream batch."""

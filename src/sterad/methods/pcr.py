@@ -69,7 +69,7 @@ class PCR(Replay):
         """Return the cosines with the proxies of the seen classes over the temperature."""
         return super().class_scores(outputs) / self.config.temperature
 
-    def distillation_loss(self, target: Tensor, output: Tensor) -> Tensor:
-        """Return the distillation loss of the cosines over the temperature."""
-        temperature = self.config.temperature
-        return super().distillation_loss(target / temperature, output / temperature)
+    def distillation_loss(self, target: Tensor, output: Tensor, temperature: float = 4.0) -> Tensor:
+        """Return the distillation loss of the cosines over the method's temperature."""
+        divisor = self.config.temperature
+        return super().distillation_loss(target / divisor, output / divisor, temperature)

@@ -86,6 +86,6 @@ class SCR(Replay):
         """Return the contrastive loss of each candidate among all of them."""
         return self.contrast(F.normalize(outputs), labels, "none")
 
-    def distillation_loss(self, target: Tensor, output: Tensor) -> Tensor:
+    def distillation_loss(self, target: Tensor, output: Tensor, temperature: float = 4.0) -> Tensor:
         """Return the mean of 1 - cosine between the teacher's projections and these."""
         return 1 - F.cosine_similarity(target, output).mean()

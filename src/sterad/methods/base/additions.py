@@ -17,6 +17,17 @@ if TYPE_CHECKING:
     from sterad.methods.base.replay import Replay
 
 
+def join(retrieved: Batch, batch: Batch) -> Batch:
+    """Return both batches as one, where the retrieved one is: some methods retrieve to the device.
+
+    >>> import torch
+    >>> join(Batch(torch.ones(1, 2), torch.ones(1)), Batch(torch.zeros(1, 2), torch.zeros(1))).y
+    tensor([1., 0.])
+    """
+    batch = batch.to(retrieved.x.device) if len(retrieved) else batch
+    return Batch.concatenate(retrieved, batch)
+
+
 class Addition:
     """Something that is added to the training of a replay method; override what it needs."""
 

@@ -14,6 +14,7 @@ from sterad.encoders import Network, build_network
 from sterad.encoders.heads import HIDDEN_UNITS
 from sterad.errors import SteradError
 from sterad.memory.checks import check_size, retrieve_checked
+from sterad.methods.base.additions import Addition
 from sterad.methods.base.boundaries import BoundaryConfig, TaskCounter
 from sterad.methods.base.compatibility import check_compatible
 from sterad.methods.base.encoded_memory import EncodedMemory
@@ -44,8 +45,8 @@ class Replay(ViewPasses, Learner):
     """Whether to step on a stream batch while the memory is still empty."""
     replays: ClassVar[bool] = True
     """Whether steps on the stream use samples of the memory."""
-    distills_own_view: ClassVar[bool] = False
-    """Whether `loss` contains the distillation from a teacher, of the view that it draws."""
+    own_additions: ClassVar[tuple[type[Addition], ...]] = ()
+    """Additions whose loss is part of the method's own."""
     draws_per_step: ClassVar[int] = 1
     """How often a step retrieves samples."""
     head_classifier: ClassVar[str | None] = "head"
@@ -123,6 +124,8 @@ class Replay(ViewPasses, Learner):
             if self.trains_without_memory or len(retrieved):
                 loss = self.loss(retrieved, batch)
                 for addition in self.additions:
+                    if type(addition) in self.own_additions:
+                        continue
                     if (added := addition.loss(self, retrieved, batch)) is not None:
                         loss = loss + added
                 self.step(loss)

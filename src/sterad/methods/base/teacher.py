@@ -31,7 +31,7 @@ from torch import Tensor
 from sterad.encoders import Network
 from sterad.encoders.heads import last_layer
 from sterad.errors import SteradError
-from sterad.methods.base.additions import Addition
+from sterad.methods.base.additions import Addition, join
 from sterad.methods.base.learner import FORWARD_COST
 from sterad.saved_state import check_count, check_like
 from sterad.streams import Batch
@@ -179,26 +179,21 @@ class MomentumDistillation(Addition):
             return (1 + 2 * FORWARD_COST) * images
         return (2 + FORWARD_COST) * images
 
-    def loss(self, learner: "Replay", retrieved: Batch, batch: Batch) -> Tensor | None:
-        """Return the loss on a new view; None if the method's own loss has it."""
-        if learner.distills_own_view:
-            return None
-        return self.distilled_loss(learner, Batch.concatenate(retrieved, batch))
-
-    def distilled_loss(self, learner: "Replay", batch: Batch) -> Tensor:
-        """Return the method's own loss on a view of a batch, and the distillation."""
-        engine, config = learner.engine, learner.config
-        x = engine.to_device(batch.x)
+    def loss(self, learner: "Replay", retrieved: Batch, batch: Batch) -> Tensor:
+        """Return the method's own loss on a new view, and the distillation."""
+        engine, config, joined = learner.engine, learner.config, join(retrieved, batch)
+        x = engine.to_device(joined.x)
         view = learner.view(x)
         output, target = engine.forward([view]), self.target(learner, view)
         if config.teacher_inputs == "both":
             pairs = (target, output), (self.target(learner, x), output)
         else:
             pairs = (target, output), (target, engine.forward([x]))
-        distances = [learner.distillation_loss(*pair) for pair in pairs]
+        temperature = config.teacher_temperature
+        distances = [learner.distillation_loss(*pair, temperature) for pair in pairs]
         loss = config.teacher_weight * (distances[0] + distances[1]) / 2
         if config.teacher_view_loss:
-            loss = loss + config.teacher_view_loss * learner.loss_of_outputs(output, batch.y)
+            loss = loss + config.teacher_view_loss * learner.loss_of_outputs(output, joined.y)
         return loss
 
     def target(self, learner: "Replay", x: Tensor) -> Tensor:

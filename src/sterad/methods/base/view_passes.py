@@ -70,6 +70,6 @@ class ViewPasses:
         outputs = F.normalize(outputs) if self.has_unit_logits else outputs
         return F.cross_entropy(outputs, self.engine.to_device(labels))
 
-    def distillation_loss(self, target: Tensor, output: Tensor) -> Tensor:
-        """Return the distillation loss of raw outputs to the teacher's: (n, outputs) both."""
-        return distillation(target, output, self.config.teacher_temperature)
+    def distillation_loss(self, target: Tensor, output: Tensor, temperature: float = 4.0) -> Tensor:
+        """Return the distillation loss of raw outputs to a teacher's: (n, outputs) both."""
+        return distillation(target, output, temperature)
