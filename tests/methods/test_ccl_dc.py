@@ -1,12 +1,15 @@
 """CCL-DC: one whole step of two literal networks, predictions, growth and refusals."""
 
 import copy
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+from sterad import OnlineClassifier
 from sterad.encoders import Network
 from sterad.encoders.peers import PeerEncoders, PeerHeads
 from sterad.errors import SteradError
@@ -134,3 +137,12 @@ def test_both_heads_grow_and_the_state_resumes() -> None:
 def test_a_teacher_is_refused() -> None:
     with pytest.raises(SteradError, match="ccl-dc teach each other and have no other teacher"):
         build(CCLDC, teacher="ema")
+
+
+def test_there_is_no_file_of_weights_for_two_encoders(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.random((20, 1, 8, 8)), np.arange(20) // 10
+    fields: dict[str, Any] = {"encoder": "mlp", "width": 2, "classifier": "nearest-mean"}
+    classifier = OnlineClassifier("ccl-dc", 10, **fields).partial_fit(x, y)
+    with pytest.raises(SteradError, match="for one encoder, and ccl-dc has two"):
+        classifier.export(tmp_path / "model.safetensors")
