@@ -66,7 +66,10 @@ def test_one_step_equals_two_networks_with_an_optimizer_each() -> None:
     views += literal_views(both.x, rngs["chain"], 3, 15)
     outputs = [[network(view) for view in views] for network in networks]
     labels = both.y.tolist()
-    losses = [literal_loss(*outputs, labels), literal_loss(outputs[1], outputs[0], labels)]
+    losses = [
+        literal_loss(outputs[0], outputs[1], labels),
+        literal_loss(outputs[1], outputs[0], labels),
+    ]
     for loss, optimizer in zip(losses, optimizers, strict=True):
         loss.backward()
         optimizer.step()
@@ -90,7 +93,7 @@ def test_gradients_equal_those_of_the_literal_losses() -> None:
     views += literal_views(both.x, rngs["chain"], 3, 15)
     outputs = [[network(view) for view in views] for network in networks]
     labels = both.y.tolist()
-    literal_loss(*outputs, labels).backward()
+    literal_loss(outputs[0], outputs[1], labels).backward()
     literal_loss(outputs[1], outputs[0], labels).backward()
     learner.observe(batch)
     for network, before in zip(peers_of(learner), networks, strict=True):

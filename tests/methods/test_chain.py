@@ -36,7 +36,11 @@ def literal_divergence(target: Tensor, output: Tensor, temperature: float) -> Te
 
 
 def test_one_step_of_er_with_a_chain_equals_the_literal_algorithm() -> None:
-    fields = {"chain_weight": 2.0, "chain_view_loss": 0.25, "chain_temperature": 3.0}
+    fields: dict[str, Any] = {
+        "chain_weight": 2.0,
+        "chain_view_loss": 0.25,
+        "chain_temperature": 3.0,
+    }
     learner = build(
         "er", **CHAIN, **fields, chain_operations=2, chain_magnitude=9, momentum=0, weight_decay=0
     )

@@ -53,7 +53,7 @@ def test_distillation_is_the_divergence_from_teacher_to_student() -> None:
 def test_one_step_of_er_with_a_teacher_equals_the_literal_algorithm(
     inputs: str, start: str, view_loss: float
 ) -> None:
-    teacher_fields = {"teacher_inputs": inputs, "teacher_start": start}
+    teacher_fields: dict[str, Any] = {"teacher_inputs": inputs, "teacher_start": start}
     learner = trained(
         3, teacher_view_loss=view_loss, weight_decay=0.0, momentum=0.0, **teacher_fields
     )
@@ -75,9 +75,9 @@ def test_one_step_of_er_with_a_teacher_equals_the_literal_algorithm(
     loss = loss + view_loss * F.cross_entropy(output, both.y)
     (loss + 5.5 / 2 * (distances[0] + distances[1])).backward()
     assert count_images(learner, batch) == (1 + 2 + 1) * 9, "method, and three passes on the view"
-    for weight, old in zip(learner.network.parameters(), student.parameters(), strict=True):
-        assert old.grad is not None
-        assert torch.allclose(weight, old - 0.01 * old.grad, atol=1e-5)
+    for weight, before in zip(learner.network.parameters(), student.parameters(), strict=True):
+        assert before.grad is not None
+        assert torch.allclose(weight, before - 0.01 * before.grad, atol=1e-5)
     correction = 1 - 0.1**1 if start == "zero" else 1  # k = 1 in the first 19 updates
     found = learner.teacher.network.named_parameters()
     old, new = dict(teacher.named_parameters()), dict(learner.network.named_parameters())

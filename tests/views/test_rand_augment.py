@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from typing import Any
 
 import pytest
 import torch
@@ -45,13 +46,14 @@ def by_pil(name: str, image: Image.Image, amount: float) -> Image.Image:
         return ImageOps.posterize(image, 8 - round(4 * abs(amount)))
     if name == "solarize":
         return ImageOps.solarize(image, math.ceil(255 * (1 - abs(amount))))
-    enhance = {
+    enhance: dict[str, Any] = {
         "brightness": ImageEnhance.Brightness,
         "contrast": ImageEnhance.Contrast,
         "saturation": ImageEnhance.Color,
         "sharpness": ImageEnhance.Sharpness,
     }
-    return enhance[name](image).enhance(factor)
+    enhanced: Image.Image = enhance[name](image).enhance(factor)
+    return enhanced
 
 
 @pytest.mark.parametrize(
