@@ -21,6 +21,8 @@ def step_cost(method: str, **fields: object) -> float:
         ("er", 74, 0),
         ("pfc", 74, 0),
         ("er-ace", 10 + 64, 0),
+        ("mkd", 2 * 74, 74),
+        ("ccl-dc", 2 * 5 * 74, 0),
         ("derpp", 10 + 64 + 64, 0),
         ("agem", 10 + 64, 0),
         ("dvc", 20 + 128, 2 * 128),
@@ -46,6 +48,13 @@ def test_step_cost_of_iterations_views_and_a_teacher() -> None:
     assert step_cost("er", views=0) == 74
     # The student passes a view and the raw images once more, the teacher the view.
     assert step_cost("er", teacher="ema") == pytest.approx(74 + (2 + FORWARD_COST) * 74)
+    # Or the student passes the view alone, and the teacher both.
+    both = step_cost("er", teacher="ema", teacher_inputs="both")
+    assert both == pytest.approx(74 + (1 + 2 * FORWARD_COST) * 74)
+
+
+def test_step_cost_of_a_chain_of_views() -> None:
+    assert step_cost("er", chain_views=3) == (1 + 4) * 74
 
 
 def test_consolidation_cost() -> None:

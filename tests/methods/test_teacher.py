@@ -8,10 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sterad.encoders import EncoderOptions
 from sterad.errors import SteradError
+from sterad.experiments.config import RunConfig
+from sterad.experiments.defaults import changed_fields
 from sterad.methods import METHODS, Replay
 from sterad.methods.agd_fd import AngularGaussianFixedDirections
-from sterad.methods.base.teacher import distillation
+from sterad.methods.base.teacher import Teacher, distillation
 from sterad.streams import Batch
 from sterad.testing import check_method
 from tests.methods.scaffold import build, count_images, open_stream, train
@@ -43,40 +46,93 @@ def test_distillation_is_the_divergence_from_teacher_to_student() -> None:
     assert not torch.allclose(distillation(output, target, 4.0), expected, rtol=1e-3)
 
 
-def test_one_step_of_er_with_a_teacher_equals_the_literal_algorithm() -> None:
-    learner = trained(3, augmentation="none", weight_decay=0.0, momentum=0.0)
+@pytest.mark.parametrize(
+    ("inputs", "start", "view_loss"),
+    [("view", "zero", 1.0), ("both", "copy", 0.5), ("view", "copy", 0.0)],
+)
+def test_one_step_of_er_with_a_teacher_equals_the_literal_algorithm(
+    inputs: str, start: str, view_loss: float
+) -> None:
+    teacher_fields: dict[str, Any] = {"teacher_inputs": inputs, "teacher_start": start}
+    learner = trained(
+        3, teacher_view_loss=view_loss, weight_decay=0.0, momentum=0.0, **teacher_fields
+    )
     assert learner.teacher is not None
     student, teacher = copy.deepcopy(learner.network), copy.deepcopy(learner.teacher.network)
     batch, stored = STREAM.batch(3), copy.deepcopy(learner.memory).sample(4)
-    both = Batch.concatenate(stored, batch)
-    x = learner.engine.to_device(both.x)
+    both, rng = Batch.concatenate(stored, batch), copy.deepcopy(learner.rng["views"])
+    x = both.x
+    own_view, view = learner.augmentation(x, rng), learner.augmentation(x, rng)
+    loss = F.cross_entropy(student(own_view), both.y)
+    output = student(view)
     with torch.no_grad():
-        target = teacher.eval()(x)
-    loss = F.cross_entropy(student(x), both.y)
-    # Without augmentation the view equals the raw images.
-    distances = [literal_distillation(target, student(x), 4.0) for _ in ("view", "raw")]
-    (loss + 5.5 * (distances[0] + distances[1]) / 2).backward()
-    assert count_images(learner, batch) == (1 + 2 + 1) * 9, "method, student (twice), teacher"
-    for weight, start in zip(learner.network.parameters(), student.parameters(), strict=True):
-        assert start.grad is not None
-        assert torch.allclose(weight, start - 0.01 * start.grad, atol=1e-5)
-    old, new = teacher.state_dict(), learner.network.state_dict()
-    for name, value in learner.teacher.network.state_dict().items():
-        average = 0.9 * old[name] + 0.1 * new[name]
-        expected = average if value.is_floating_point() else new[name]
+        targets = [teacher.train()(one) for one in ((view, x) if inputs == "both" else (view,))]
+    if inputs == "both":
+        distances = [literal_distillation(one, output, 4.0) for one in targets]
+    else:
+        outputs = output, student(x)
+        distances = [literal_distillation(targets[0], one, 4.0) for one in outputs]
+    loss = loss + view_loss * F.cross_entropy(output, both.y)
+    (loss + 5.5 / 2 * (distances[0] + distances[1])).backward()
+    assert count_images(learner, batch) == (1 + 2 + 1) * 9, "method, and three passes on the view"
+    for weight, before in zip(learner.network.parameters(), student.parameters(), strict=True):
+        assert before.grad is not None
+        assert torch.allclose(weight, before - 0.01 * before.grad, atol=1e-5)
+    correction = 1 - 0.1**1 if start == "zero" else 1  # k = 1 in the first 19 updates
+    found = learner.teacher.network.named_parameters()
+    old, new = dict(teacher.named_parameters()), dict(learner.network.named_parameters())
+    for name, value in found:
+        expected = 0.9 * old[name] + 0.1 / correction * new[name]
         assert torch.allclose(value, expected, atol=1e-6), name
+    # In training mode the teacher has its own running statistics.
+    for name, buffer in learner.teacher.network.named_buffers():
+        assert torch.allclose(buffer.float(), teacher.get_buffer(name).float(), atol=1e-5), name
 
 
-def test_a_teacher_starts_as_a_copy_and_stays_in_evaluation_mode_without_gradients() -> None:
-    learner = trained(0)
+def test_the_correction_of_the_update_changes_every_ten_updates() -> None:
+    network = build("er", problem={"encoder": "mlp"}).network
+    teacher = Teacher(network, 0.6, "zero")
+    expected = 0.4 / 0.6 * next(network.parameters()).detach().clone()
+    for update in range(1, 41):
+        teacher.follow(network)
+        k = max(1, update // 10)
+        expected = 0.6 * expected + 0.4 / (1 - 0.4**k) * next(network.parameters())
+        assert torch.allclose(next(teacher.network.parameters()), expected, rtol=1e-5)
+
+
+def test_a_teacher_starts_almost_zero_or_as_a_copy_without_gradients() -> None:
+    for start, factor in (("zero", 0.1 / 0.9), ("copy", 1.0)):
+        learner = trained(0, teacher_start=start)
+        assert learner.teacher is not None
+        teacher = learner.teacher.network
+        for weight, source in zip(teacher.parameters(), learner.network.parameters(), strict=True):
+            assert torch.allclose(weight, factor * source)
+            assert not weight.requires_grad
+        train(learner, STREAM, 2)
+        assert all(parameter.grad is None for parameter in teacher.parameters())
+
+
+def test_weights_that_are_not_trained_are_copies_in_the_teacher() -> None:
+    options = EncoderOptions(train_from="stages.3")
+    learner = build("er", problem={"encoder_options": options}, **TEACHER)
+    train(learner, open_stream(), 2)
     assert learner.teacher is not None
-    teacher = learner.teacher.network
-    for weight, source in zip(teacher.parameters(), learner.network.parameters(), strict=True):
-        assert torch.equal(weight, source)
-        assert not weight.requires_grad
+    copies = dict(learner.teacher.network.named_parameters())
+    frozen = [n for n, one in learner.network.named_parameters() if not one.requires_grad]
+    assert 0 < len(frozen) < len(copies)
+    for name in frozen:
+        assert torch.equal(copies[name], learner.network.get_parameter(name))
+
+
+@pytest.mark.parametrize("name", ["agd-fd", "er", "pcr", "scr"])
+def test_the_loss_of_the_view_is_the_loss_of_the_method(name: str) -> None:
+    # Without another view and with the same images the method's own loss is the same.
+    learner = build(name, 4, 12, views=0, augmentation="none", memory_batch=4)
     train(learner, STREAM, 2)
-    assert not any(module.training for module in teacher.modules())
-    assert all(parameter.grad is None for parameter in teacher.parameters())
+    batch, stored = STREAM.batch(2), learner.memory.sample(4)
+    both = Batch.concatenate(stored, batch)
+    own = learner.loss(stored, batch)
+    assert torch.allclose(learner.loss_of_outputs(learner.network(both.x), both.y), own, rtol=1e-5)
 
 
 def test_fixed_directions_distill_the_posterior_of_the_seen_classes() -> None:
@@ -90,7 +146,7 @@ def test_fixed_directions_distill_the_posterior_of_the_seen_classes() -> None:
     def posterior(p: Tensor) -> Tensor:
         return learner.log_density(F.normalize(p)[:, seen])
 
-    expected = literal_distillation(posterior(target), posterior(output), 4.0)
+    expected = 5 * literal_distillation(posterior(target), posterior(output), 4.0)
     assert torch.allclose(learner.distillation_loss(target, output), expected, rtol=1e-4)
 
 
@@ -117,7 +173,7 @@ def test_new_classes_widen_the_teacher_too() -> None:
 @pytest.mark.parametrize("name", ["agd-fd", "er", "er-ace", "derpp", "scr", "pcr", "ocm", "dvc"])
 def test_methods_with_a_teacher_pass_the_contract(name: str) -> None:
     fields = TEACHER | ({"views": 1} if name == "agd-fd" else {})
-    check_method(name, METHODS[name].Config(predict_with="average", **fields))
+    check_method(name, METHODS[name].Config(**fields))
 
 
 @pytest.mark.parametrize("momentum", [1.0, -0.1, 2.0, float("nan")])
@@ -127,8 +183,23 @@ def test_an_invalid_momentum_raises(momentum: float) -> None:
         trained(0, teacher_momentum=momentum)
 
 
+def test_the_average_predicts_by_default_if_there_is_a_teacher() -> None:
+    assert (config := METHODS["er"].Config(teacher="ema")).predict_with == "average"
+    assert METHODS["er"].Config(predict_with="student", teacher="ema").predict_with == "student"
+    assert METHODS["er"].Config().predict_with == "student"
+    without, with_teacher = RunConfig.of(method="er"), RunConfig.of(method="er", teacher="ema")
+    assert changed_fields(without) == []
+    assert changed_fields(with_teacher) == ["method.teacher"]
+    assert with_teacher.method.fields == config
+    assert RunConfig.from_dict(with_teacher.to_dict()) == with_teacher
+    chosen = RunConfig.of(method="er", teacher="ema", predict_with="student")
+    assert changed_fields(chosen) == ["method.teacher", "method.predict_with"]
+
+
 def test_a_teacher_with_momentum_zero_is_a_copy() -> None:
-    learner = trained(3, teacher_momentum=0.0)
+    with pytest.raises(SteradError, match="teacher_momentum=0 divides by zero"):
+        trained(0, teacher_momentum=0.0)
+    learner = trained(3, teacher_momentum=0.0, teacher_start="copy")
     assert learner.teacher is not None
     teacher = learner.teacher.network
     assert all(map(torch.equal, teacher.parameters(), learner.network.parameters()))

@@ -158,7 +158,10 @@ class _Replica:
         self.independent: bool | None = None
         """Whether passes are independent; None if not tested yet."""
         buffers = [dict(one.named_buffers(recurse=False)) for one in self.layers]
-        self.statistics = [one[name] for one in buffers for name in ("running_mean", "running_var")]
+        names = ("running_mean", "running_var")
+        # `data` has a version counter of its own: an update would else spoil the graph of an
+        # earlier single pass, which keeps the statistics although it normalizes by its batch.
+        self.statistics = [one[name].data for one in buffers for name in names]
         self.momenta = [one.momentum for one in self.layers for _ in ("mean", "variance")]
         self.counts = [one["num_batches_tracked"] for one in buffers]
 

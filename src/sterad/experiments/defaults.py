@@ -10,13 +10,15 @@ from sterad.experiments.config import RunConfig
 def changed_fields(config: RunConfig) -> list[str]:
     """Return the paths of values that differ from their defaults, without the seed.
 
-    Tasks, scale and width have the defaults of the dataset, the encoder that of the method.
+    Tasks, scale and width have the defaults of the dataset, the encoder that of the method, and the
+    weights that predict depend on whether there is a teacher.
 
     >>> changed_fields(RunConfig.of(method="er", stream="blurry", lr=0.5, tasks=2, memory=50))
     ['method.lr', 'stream.tasks', 'memory']
     """
     special = vars(config.dataset.fields.defaults()) | {
-        "encoder": config.learner_class.default_encoder
+        "encoder": config.learner_class.default_encoder,
+        "predict_with": getattr(config.method.fields, "default_predict_with", None),
     }
     owners = {f"{kind}.": getattr(config, kind).fields for kind in KINDS} | {"": config.settings}
     return [

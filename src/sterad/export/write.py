@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from sterad.encoders.own_encoder import example_inputs
+from sterad.encoders.peers import PeerEncoders
 from sterad.errors import SteradError
 from sterad.export.card import FORMATS, INPUT_TYPES, Card, Label, card_path
 from sterad.export.from_learner import build_predictor
@@ -63,6 +64,11 @@ def export_learner(
     predictor, columns = build_predictor(source.learner, input_dtype)
     card = _describe(source, predictor, columns)
     example = _examples(predictor)
+    if kind == "safetensors" and isinstance(predictor.encoder, PeerEncoders):
+        raise SteradError(
+            f"a file of weights is for one encoder, and {source.method} has two: export to a path "
+            f"that ends with {FORMATS['onnx']}, for example"
+        )
     content, run = _WRITERS[kind](predictor, card, example, number)
     _check_scores(run(example).numpy(), _expected(source.learner, predictor, example), source)
     write_atomically(target, content)

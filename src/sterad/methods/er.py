@@ -69,6 +69,10 @@ class ER(Replay):
         self.record_losses(self.cross_entropy, logits, labels)
         return self.cross_entropy(logits, labels)
 
+    def loss_of_outputs(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the mean cross-entropy of one view."""
+        return self.cross_entropy(outputs, self.engine.to_device(labels))
+
     def sum_of_passes(self, batches: list[Batch]) -> Tensor:
         """Return the sum of the mean losses of batches, each in a pass of its own."""
         outputs = [self.forward_views(one) for one in batches]

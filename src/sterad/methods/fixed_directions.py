@@ -100,11 +100,13 @@ class FixedDirections(Replay):
     def __init__(self, config: FixedDirectionsConfig, problem: Problem, parts: Parts) -> None:
         """Refuse combinations of fields that exclude each other."""
         by_direction = config.classifier == self.head_classifier
-        needs_all_directions = config.norm_all or config.teacher != "none" or by_direction
+        distills = config.teacher != "none" or config.chain_views > 0
+        needs_all_directions = config.norm_all or distills or by_direction
         if config.directions in ("moving", "moving-mean") and needs_all_directions:
             raise SteradError(
                 f"directions={config.directions} exist for the classes of a batch only: norm_all, "
-                "a teacher and nearest-direction need those of all classes; use directions=basis"
+                "a teacher, chain_views and nearest-direction need those of all classes; use "
+                "directions=basis"
             )
         if config.retrain_head and not by_direction:
             raise SteradError(
@@ -169,6 +171,10 @@ class FixedDirections(Replay):
         classes = self.seen if self.config.norm_all else None
         return posterior_loss(z, labels, log_density, means, classes, reduction=reduction)
 
+    def loss_of_outputs(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of one view, summed over its images."""
+        return self.loss_of(F.normalize(outputs), labels)
+
     def candidate_losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of each candidate, without views."""
         return self.loss_of(F.normalize(outputs), labels, "none")
@@ -193,10 +199,14 @@ class FixedDirections(Replay):
             self.fixed = torch.block_diag(self.fixed, more)
         self.__dict__.pop("log_density", None)  # it depends on the dimension
 
-    def distillation_loss(self, target: Tensor, output: Tensor) -> Tensor:
-        """Return the distillation loss of the posteriors over seen classes."""
+    def distillation_loss(self, target: Tensor, output: Tensor, temperature: float = 4.0) -> Tensor:
+        """Return the distillation loss of the posteriors of seen classes, summed over images.
+
+        A sum, as the method's own loss is one: the weight of a distillation is relative to it.
+        """
         target = self.class_scores(target).detach()  # learned directions have a gradient
-        return super().distillation_loss(target, self.class_scores(output))
+        mean = super().distillation_loss(target, self.class_scores(output), temperature)
+        return len(output) * mean
 
     def class_scores(self, outputs: Tensor) -> Tensor:
         """Return the log-density around the direction of each seen class."""

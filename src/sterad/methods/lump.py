@@ -87,6 +87,10 @@ class LUMP(SCR):
         """Return the SimCLR loss of the stream batch, which is mixed with nothing."""
         return self.contrast(*self.representations(Batch(batch.x, torch.arange(len(batch)))))
 
+    def loss_of_outputs(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return 0: the SimCLR loss compares two views of an image, and this is one."""
+        return super().loss_of_outputs(outputs, torch.arange(len(labels)))
+
     def mix(self, old: Tensor, new: Tensor) -> Tensor:
         """Return λ new + (1 - λ) old; old images are repeated if they are too few."""
         shape = torch.full((2,), self.config.alpha, dtype=torch.float64)

@@ -37,7 +37,7 @@ from sterad.methods.base.learner import FORWARD_COST, METHODS, Problem
 from sterad.methods.base.optimizers import OptimizerName
 from sterad.methods.base.parts import Parts, ReplayConfig
 from sterad.methods.base.replay import Replay
-from sterad.methods.base.teacher import Teacher
+from sterad.methods.base.teacher import FrozenCopy
 from sterad.saved_state import check_labels, check_like
 from sterad.seeds import generator, use_generator
 from sterad.streams import Batch
@@ -81,7 +81,7 @@ class OCM(Replay):
             )
         super().__init__(config, problem, parts)
         self.rng["slices"] = generator(problem.seed, "slices")
-        self.snapshot: Teacher | None = None
+        self.snapshot: FrozenCopy | None = None
         self.old = torch.zeros(0, dtype=torch.int64)
         """Classes seen up to the snapshot."""
 
@@ -100,8 +100,8 @@ class OCM(Replay):
         return network
 
     def end_task(self) -> None:
-        """Take a snapshot: a teacher that is not updated."""
-        self.snapshot, self.old = Teacher(self.network, 0.0), self.seen
+        """Take a snapshot."""
+        self.snapshot, self.old = FrozenCopy(self.network), self.seen
 
     def retrieve(self, batch: Batch) -> Batch:
         """Return images of the memory; none in the first task."""
@@ -122,7 +122,7 @@ class OCM(Replay):
         labels = self.engine.to_device(retrieved.y)
         return information + self.classification(x, labels, self.snapshot)
 
-    def classification(self, x: Tensor, labels: Tensor, snapshot: Teacher) -> Tensor:
+    def classification(self, x: Tensor, labels: Tensor, snapshot: FrozenCopy) -> Tensor:
         """Return the cross-entropy of a view of the memory and its distance to the snapshot."""
         view = self.view(x)
         logits, before = self.engine.forward([view]), snapshot(view)
@@ -174,5 +174,5 @@ class OCM(Replay):
         self.snapshot, self.old = None, state["old"]
         if state["snapshot"] is not None:
             check_like(state["snapshot"], self.network.state_dict(), "snapshot")
-            self.snapshot = Teacher(self.network, 0.0)
+            self.snapshot = FrozenCopy(self.network)
             self.snapshot.network.load_state_dict(state["snapshot"])

@@ -57,16 +57,19 @@ class PCR(Replay):
         """Return the mean posterior loss of both batches under their class frequencies."""
         joined = Batch.concatenate(retrieved, batch)
         cosines, _ = self.forward_views(joined)
-        labels = joined.y.repeat(len(cosines) // len(joined))
+        return self.loss_of_outputs(cosines, joined.y.repeat(len(cosines) // len(joined)))
+
+    def loss_of_outputs(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the mean posterior loss of cosines under the class frequencies of the batch."""
         classes, counts = labels.unique(return_counts=True)
-        scores = cosines / self.config.temperature
+        scores = outputs / self.config.temperature
         return posterior_loss_of_scores(scores, labels, classes, counts.log(), "mean")
 
     def class_scores(self, outputs: Tensor) -> Tensor:
         """Return the cosines with the proxies of the seen classes over the temperature."""
         return super().class_scores(outputs) / self.config.temperature
 
-    def distillation_loss(self, target: Tensor, output: Tensor) -> Tensor:
-        """Return the distillation loss of the cosines over the temperature."""
-        temperature = self.config.temperature
-        return super().distillation_loss(target / temperature, output / temperature)
+    def distillation_loss(self, target: Tensor, output: Tensor, temperature: float = 4.0) -> Tensor:
+        """Return the distillation loss of the cosines over the method's temperature."""
+        divisor = self.config.temperature
+        return super().distillation_loss(target / divisor, output / divisor, temperature)

@@ -78,10 +78,14 @@ class SCR(Replay):
             z, self.engine.to_device(labels), self.config.temperature, reduction
         )
 
+    def loss_of_outputs(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the contrastive loss of the images of one view with each other."""
+        return self.contrast(F.normalize(outputs), labels)
+
     def candidate_losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Return the contrastive loss of each candidate among all of them."""
         return self.contrast(F.normalize(outputs), labels, "none")
 
-    def distillation_loss(self, target: Tensor, output: Tensor) -> Tensor:
+    def distillation_loss(self, target: Tensor, output: Tensor, temperature: float = 4.0) -> Tensor:
         """Return the mean of 1 - cosine between the teacher's projections and these."""
         return 1 - F.cosine_similarity(target, output).mean()

@@ -1,1 +1,1 @@
-"""What methods are built on: Learner, Replay and its parts, teacher, task boundaries."""
+"""What methods are built on: Learner, Replay and its parts, additions, task boundaries."""

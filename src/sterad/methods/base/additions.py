@@ -5,16 +5,27 @@ subclass of `Addition`. `Replay.observe` adds its loss to that of the method, an
 the gradients are computed and after each step.
 """
 
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
 from sterad.errors import SteradError
 from sterad.streams import Batch
+from sterad.validation import field_names
 
 if TYPE_CHECKING:
     from sterad.methods.base.replay import Replay
+
+
+def join(retrieved: Batch, batch: Batch) -> Batch:
+    """Return both batches as one, where the retrieved one is: some methods retrieve to the device.
+
+    >>> import torch
+    >>> join(Batch(torch.ones(1, 2), torch.ones(1)), Batch(torch.zeros(1, 2), torch.zeros(1))).y
+    tensor([1., 0.])
+    """
+    batch = batch.to(retrieved.x.device) if len(retrieved) else batch
+    return Batch.concatenate(retrieved, batch)
 
 
 class Addition:
@@ -33,19 +44,18 @@ class Addition:
     @classmethod
     def is_on(cls, config: Any) -> bool:
         """Return whether a config switches it on."""
-        default = {field.name: field.default for field in fields(cls.Config)}[cls.switch]
-        return bool(getattr(config, cls.switch) != default)
+        return bool(getattr(config, cls.switch) != getattr(cls.Config(), cls.switch))
 
     @classmethod
     def check_fields(cls, config: Any) -> None:
         """Refuse fields that have no effect because the addition is off."""
         if cls.is_on(config):
             return
-        for field in fields(cls.Config):
-            if (value := getattr(config, field.name)) != field.default:
+        default = cls.Config()
+        for name in field_names(cls.Config):
+            if (value := getattr(config, name)) != getattr(default, name):
                 raise SteradError(
-                    f"{field.name}={value} has no effect without {cls.switch}: "
-                    f"set {cls.switch_value}"
+                    f"{name}={value} has no effect without {cls.switch}: set {cls.switch_value}"
                 )
 
     @classmethod

@@ -20,7 +20,7 @@ from sterad.errors import SteradError
 from sterad.memory import SlotMemory
 from sterad.memory.checks import check_size
 from sterad.methods.base.learner import Cost, Learner, Problem, TrainingTime
-from sterad.methods.base.parts import Parts, ReplayConfig, load_memory
+from sterad.methods.base.parts import ADDITIONS, Parts, ReplayConfig, load_memory
 from sterad.methods.base.replay import Replay
 from sterad.methods.base.review import shuffled_slots
 from sterad.saved_state import bytes_of, check_count
@@ -52,6 +52,11 @@ class FromScratch(Replay):
             raise SteradError(
                 "a method that trains from scratch at each evaluation takes no steps on the "
                 "stream: leave teacher=none, memory_iterations=1 and review=false"
+            )
+        if on := [one.switch for one in ADDITIONS if one.is_on(config)]:
+            raise SteradError(
+                f"{on[0]}={getattr(config, on[0])} adds to the steps on the stream, and a method "
+                "that trains from scratch takes none: leave it out"
             )
         if not isinstance(parts.memory, SlotMemory):
             raise SteradError(

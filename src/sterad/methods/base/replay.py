@@ -15,6 +15,7 @@ from sterad.encoders.heads import HIDDEN_UNITS
 from sterad.engine.passes import Passes
 from sterad.errors import SteradError
 from sterad.memory.checks import check_size, retrieve_checked
+from sterad.methods.base.additions import Addition
 from sterad.methods.base.boundaries import BoundaryConfig, TaskCounter
 from sterad.methods.base.compatibility import check_compatible
 from sterad.methods.base.encoded_memory import EncodedMemory
@@ -29,7 +30,7 @@ from sterad.methods.base.learner import (
 )
 from sterad.methods.base.parts import ADDITIONS, Parts, ReplayConfig, load_memory, make_parts
 from sterad.methods.base.review import review
-from sterad.methods.base.teacher import Teacher, distillation
+from sterad.methods.base.teacher import Teacher
 from sterad.methods.base.view_passes import ViewPasses
 from sterad.saved_state import check_like, tensors_of
 from sterad.seeds import generator
@@ -45,6 +46,8 @@ class Replay(ViewPasses, Learner):
     """Whether to step on a stream batch while the memory is still empty."""
     replays: ClassVar[bool] = True
     """Whether steps on the stream use samples of the memory."""
+    own_additions: ClassVar[tuple[type[Addition], ...]] = ()
+    """Additions whose loss is part of the method's own."""
     draws_per_step: ClassVar[int] = 1
     """How often a step retrieves samples."""
     head_classifier: ClassVar[str | None] = "head"
@@ -127,6 +130,8 @@ class Replay(ViewPasses, Learner):
             if self.trains_without_memory or len(retrieved):
                 loss = self.loss(retrieved, batch)
                 for addition in self.additions:
+                    if type(addition) in self.own_additions:
+                        continue
                     if (added := addition.loss(self, retrieved, batch)) is not None:
                         loss = loss + added
                 self.step(loss)
@@ -201,14 +206,8 @@ class Replay(ViewPasses, Learner):
     def widen(self, outputs: int) -> None:
         """Grow the head to `outputs`; existing rows and their optimizer state stay."""
         self.engine.widen(outputs, self.rng["network"])
-        if self.teacher is not None:
-            self.teacher.widen(self.network)
         for addition in self.additions:
             addition.widen(self)
-
-    def distillation_loss(self, target: Tensor, output: Tensor) -> Tensor:
-        """Return the distillation loss of raw outputs to the teacher's: (n, outputs) both."""
-        return distillation(target, output, self.config.teacher_temperature)
 
     def class_scores(self, outputs: Tensor) -> Tensor:
         """Return scores of the seen classes from raw outputs of the head: (n, outputs)."""
@@ -261,7 +260,7 @@ class Replay(ViewPasses, Learner):
         return self.memory.class_counts(classes) if self.memory.capacity else None
 
     def state_dict(self) -> dict[str, Any]:
-        """Return weights, optimizer, memory, teacher, tasks and the states of all generators."""
+        """Return weights, optimizer, memory, tasks, additions and the states of all generators."""
         return (
             super().state_dict()
             | self.engine.state_dict()
@@ -269,7 +268,6 @@ class Replay(ViewPasses, Learner):
             | {
                 "memory": self.memory.state_dict(),
                 "rng": {name: rng.get_state() for name, rng in self.rng.items()},
-                "teacher": None if self.teacher is None else self.teacher.network.state_dict(),
                 "tasks": None if self.tasks is None else self.tasks.state_dict(),
             }
         )
@@ -290,8 +288,6 @@ class Replay(ViewPasses, Learner):
         self.engine.check_state(state)
         states = {name: rng.get_state() for name, rng in self.rng.items()}
         check_like(state["rng"], states, "rng")
-        if self.teacher is not None:
-            check_like(state["teacher"], self.teacher.network.state_dict(), "teacher")
         for addition in self.additions:
             addition.check_state(state.get(addition.switch, {}))
         super().load_state_dict(state)
@@ -299,8 +295,6 @@ class Replay(ViewPasses, Learner):
         self.engine.load_state_dict(state)
         for name, rng in self.rng.items():
             rng.set_state(state["rng"][name])
-        if self.teacher is not None:
-            self.teacher.network.load_state_dict(state["teacher"])
         if self.tasks is not None:
             self.tasks.load_state_dict(state["tasks"])
         for addition in self.additions:

@@ -1,18 +1,20 @@
-"""Random views of a batch, and the training passes of a network over them."""
+"""Random views of a batch, training passes of a network over them, and losses of one view."""
 
 from typing import ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.engine import Engine
 from sterad.methods.base.parts import ReplayConfig, UnitLogitsConfig
+from sterad.methods.base.teacher import distillation
 from sterad.streams import Batch
 from sterad.views.augmentations import Augmentation
 
 
 class ViewPasses:
-    """The passes of a replay method: one over all views, or one for each."""
+    """The passes of a replay method, one over all views or one for each, and losses of a view."""
 
     config: ReplayConfig
     engine: Engine
@@ -59,3 +61,15 @@ class ViewPasses:
         """
         views = self.views_of(self.engine.to_device(batch.x))
         return self.engine.forward(views, unit=True), batch.y.repeat(len(views))
+
+    def loss_of_outputs(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the method's own loss of one view that an addition has passed.
+
+        outputs: raw ones of the head, (n, outputs); labels: (n,) on the CPU.
+        """
+        outputs = F.normalize(outputs) if self.has_unit_logits else outputs
+        return F.cross_entropy(outputs, self.engine.to_device(labels))
+
+    def distillation_loss(self, target: Tensor, output: Tensor, temperature: float = 4.0) -> Tensor:
+        """Return the distillation loss of raw outputs to a teacher's: (n, outputs) both."""
+        return distillation(target, output, temperature)
