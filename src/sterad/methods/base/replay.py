@@ -44,6 +44,9 @@ class Replay(ViewPasses, Learner):
     """Whether to step on a stream batch while the memory is still empty."""
     replays: ClassVar[bool] = True
     """Whether steps on the stream use samples of the memory."""
+    supervises_stages: ClassVar[bool] = False
+    """Whether `stage_weight` may compute `loss` again on outputs of earlier stages: all outputs are
+    from `engine.forward`, and nothing else changes or is drawn but views."""
     draws_per_step: ClassVar[int] = 1
     """How often a step retrieves samples."""
     head_classifier: ClassVar[str | None] = "head"
@@ -58,6 +61,9 @@ class Replay(ViewPasses, Learner):
         self.retrieval, self._capacity = parts.retrieval, parts.memory.capacity
         self.rng = {name: generator(problem.seed, name) for name in ("network", "views")}
         network = self.make_network(problem.classes or 1)
+        for one in ADDITIONS:
+            if one.is_on(config):
+                one.extend_network(self, network)
         self.engine = parts.engine(network, problem.execution, parts.optimizer)
         self.encoded_memory = EncodedMemory(self.memory)
         self.fitted: Classifier | None = None
@@ -119,6 +125,8 @@ class Replay(ViewPasses, Learner):
         for _ in range(self.config.memory_iterations):
             retrieved = self.retrieve(batch)
             if self.trains_without_memory or len(retrieved):
+                for addition in self.additions:
+                    addition.before_loss(self)
                 loss = self.loss(retrieved, batch)
                 for addition in self.additions:
                     if (added := addition.loss(self, retrieved, batch)) is not None:
