@@ -16,7 +16,14 @@ from sterad.methods import METHODS, Replay
 from sterad.streams import Batch
 from sterad.testing import check_method
 from sterad.testing.method import same
-from tests.methods.scaffold import assert_resumes, build, open_stream, random_images, train
+from tests.methods.scaffold import (
+    assert_resumes,
+    build,
+    literal_expert,
+    open_stream,
+    random_images,
+    train,
+)
 
 STREAM = open_stream(classes=4, batch_size=5)
 SMALL: dict[str, Any] = {"memory_batch": 4, "stage_weight": 0.7, "stage_distillation": 0.3}
@@ -41,26 +48,6 @@ def trained(method: str = "er", steps: int = 3, classes: int | None = 4, **field
     learner = build(method, classes, 12, {"seed": 1}, **(SMALL | fields))
     train(learner, STREAM, steps)
     return learner
-
-
-def literal_expert(expert: nn.Module, x: Tensor) -> Tensor:
-    """Return the features of a stage, from the weights of an expert by name."""
-    weights = dict(expert.named_parameters())
-    gate = F.conv2d(x, weights["gate.weight"], weights["gate.bias"])
-    y = x / (1 + torch.exp(-gate))
-    for layer in range(len(expert.get_submodule("layers")._modules)):
-        own = {
-            name[len(f"layers.{layer}.") :]: w
-            for name, w in weights.items()
-            if name.startswith(f"layers.{layer}.")
-        }
-        y = F.conv2d(y, own["0.weight"], stride=2, padding=1, groups=y.shape[1])
-        y = F.conv2d(y, own["1.weight"])
-        mean = y.mean(dim=(1, 2, 3), keepdim=True)
-        variance = ((y - mean) ** 2).mean(dim=(1, 2, 3), keepdim=True)
-        y = (y - mean) / (variance + 1e-5).sqrt()
-        y = (y * own["2.weight"].view(1, -1, 1, 1) + own["2.bias"].view(1, -1, 1, 1)).clamp(min=0)
-    return y.sum(dim=(2, 3)) / (y.shape[2] * y.shape[3])
 
 
 def literal_outputs(network: Network, x: Tensor) -> list[Tensor]:

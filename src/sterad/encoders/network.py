@@ -95,7 +95,7 @@ class Network(nn.Module):
 
         With experts of stages nothing is compiled: the compiled encoder returns features alone.
         """
-        if self.stage_experts is not None:
+        if self.stage_heads:
             return
         parameters = inspect.signature(torch.compile).parameters
         # Beyond its limit torch does not compile: results would depend on what was compiled before.

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from sterad.classifiers import Classifier
 from sterad.encoders import Network, build_network
-from sterad.encoders.heads import HIDDEN_UNITS
+from sterad.encoders.heads import HIDDEN_UNITS, append_rows
 from sterad.errors import SteradError
 from sterad.memory.checks import check_size, retrieve_checked
 from sterad.methods.base.boundaries import BoundaryConfig, TaskCounter
@@ -205,6 +205,9 @@ class Replay(ViewPasses, Learner):
         self.engine.widen(outputs, self.rng["network"])
         if self.teacher is not None:
             self.teacher.widen(self.network)
+            heads = self.teacher.network.stage_heads, self.network.stage_heads
+            for old, new in zip(*heads, strict=True):
+                append_rows(old, new)
         for addition in self.additions:
             addition.widen(self)
 

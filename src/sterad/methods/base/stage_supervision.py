@@ -20,15 +20,14 @@ the encoder. Networks with stages are not compiled: see `Network.compile_encoder
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sterad.encoders import Network
-from sterad.encoders.heads import last_layer
+from sterad.encoders.heads import drawn_again
 from sterad.encoders.stages import StageExperts, stage_shapes
 from sterad.engine.engine import StagePasses
 from sterad.errors import SteradError
@@ -95,23 +94,6 @@ class StageSupervision(Addition):
                 losses.append(learner.config.stage_distillation * _distance(learner, passes, stage))
         return learner.config.stage_weight * torch.stack(losses).sum()
 
-    def widen(self, learner: "Replay") -> None:
-        """Copy the new rows of the heads to the teacher's."""
-        if learner.teacher is None:
-            return
-        pairs = zip(learner.teacher.network.stage_heads, learner.network.stage_heads, strict=True)
-        for old, new in pairs:
-            _append_rows(old, new)
-
-
-def drawn_again(head: nn.Module) -> nn.Module:
-    """Return a copy of a head, with new weights but for those that are not trained."""
-    copied = deepcopy(head)
-    for layer in copied.modules():
-        if isinstance(layer, nn.Linear) and layer.weight.requires_grad:
-            layer.reset_parameters()
-    return copied
-
 
 def _distance(learner: "Replay", passes: StagePasses, stage: int) -> Tensor:
     """Return the distillation loss from the last stage to another one, over all passes."""
@@ -147,15 +129,3 @@ class _SameImages(Augmentation):
 
     def augment(self, x: Tensor, rng: torch.Generator) -> Tensor:
         return x
-
-
-@torch.no_grad()
-def _append_rows(old: nn.Module, new: nn.Module) -> None:
-    """Append to the last layer of a head the rows that that of another one has in addition."""
-    layer, wider = last_layer(old), last_layer(new)
-    if layer is None or wider is None:
-        return
-    for name, rows in list(layer.named_parameters(recurse=False)):
-        more = wider.get_parameter(name).detach()[len(rows) :]
-        setattr(layer, name, nn.Parameter(torch.cat([rows, more]), requires_grad=False))
-    layer.out_features = wider.out_features
