@@ -127,7 +127,7 @@ class GSA(TaskReplay):
         self.masses = F.pad(self.masses, (0, outputs - self.masses.shape[1]))
 
     def _no_masses(self, outputs: int) -> Tensor:
-        weight = next(self.network.head.parameters())
+        weight = next(self.network.parameters())
         return torch.zeros(2, outputs, dtype=weight.dtype, device=weight.device)
 
     def state_dict(self) -> dict[str, Any]:

@@ -108,7 +108,7 @@ class OnPro(RotatedReplay):
             )
         super().__init__(config, problem, parts)
         self.rng["mixtures"] = generator(problem.seed, "mixtures")
-        self.prototypes = self.engine.to_device(torch.zeros(0, 0))
+        self.prototypes = next(self.network.parameters()).new_zeros(0, 0)
         """Those of the memory in the last step, 0 for absent classes: (k, d) on the device."""
         self.prototype_classes = torch.zeros(0, dtype=torch.int64)
         """Their classes: (k,)."""
@@ -263,9 +263,9 @@ class OnPro(RotatedReplay):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the state that `state_dict` returned."""
         check_labels(state["prototype_classes"], "prototype_classes")
-        rows, weight = len(state["prototype_classes"]), next(self.network.head.parameters())
-        width = len(self.network.get_submodule("representation").get_parameter("weight"))
-        like = torch.zeros(rows, width if rows else 0, dtype=weight.dtype if rows else None)
+        weight = self.network.get_submodule("representation").get_parameter("weight")
+        rows = len(state["prototype_classes"])
+        like = weight.new_zeros(rows, len(weight) if rows else 0)
         check_like(state["prototypes"], like, "prototypes")
         super().load_state_dict(state)
         self.prototypes = self.engine.to_device(state["prototypes"])
