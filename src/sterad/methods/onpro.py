@@ -230,7 +230,8 @@ class OnPro(RotatedReplay):
         """Return the labels of the rotated variants; a mixture's is no integer."""
         mixed = mixed.to(self.engine.device)
         share, rotation = mixed.extra["share"], torch.arange(FOLD).repeat_interleave(len(mixed))
-        number = (1 - share) * mixed.y + share * mixed.extra["other"]
+        # Interpolation is exact for a share of 0 and for two images of one class.
+        number = torch.lerp(mixed.y.to(share), mixed.extra["other"].to(share), share)
         return FOLD * number.repeat(FOLD) + self.engine.to_device(rotation)
 
     def contrasts(self, batches: list[Batch]) -> list[tuple[Tensor, Tensor, Tensor]]:
