@@ -4,6 +4,7 @@ import io
 from typing import Any, TypeVar, overload
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sterad.data.synthetic import Synthetic
@@ -100,6 +101,26 @@ def literal_cross_entropy(logits: Tensor, labels: list[int]) -> Tensor:
     """Return the mean of -log softmax of the labels, row by row."""
     rows = zip(logits, labels, strict=True)
     return torch.stack([row.exp().sum().log() - row[label] for row, label in rows]).mean()
+
+
+def literal_expert(expert: nn.Module, x: Tensor) -> Tensor:
+    """Return the features of a stage, from the weights of an expert by name."""
+    weights = dict(expert.named_parameters())
+    gate = F.conv2d(x, weights["gate.weight"], weights["gate.bias"])
+    y = x / (1 + torch.exp(-gate))
+    for layer in range(len(expert.get_submodule("layers")._modules)):
+        own = {
+            name[len(f"layers.{layer}.") :]: w
+            for name, w in weights.items()
+            if name.startswith(f"layers.{layer}.")
+        }
+        y = F.conv2d(y, own["0.weight"], stride=2, padding=1, groups=y.shape[1])
+        y = F.conv2d(y, own["1.weight"])
+        mean = y.mean(dim=(1, 2, 3), keepdim=True)
+        variance = ((y - mean) ** 2).mean(dim=(1, 2, 3), keepdim=True)
+        y = (y - mean) / (variance + 1e-5).sqrt()
+        y = (y * own["2.weight"].view(1, -1, 1, 1) + own["2.bias"].view(1, -1, 1, 1)).clamp(min=0)
+    return y.sum(dim=(2, 3)) / (y.shape[2] * y.shape[3])
 
 
 def assert_networks_close(

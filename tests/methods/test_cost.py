@@ -27,6 +27,9 @@ def step_cost(method: str, **fields: object) -> float:
         ("agem", 10 + 64, 0),
         ("dvc", 20 + 128, 2 * 128),
         ("ocm", 2368 + 64, 1024 + 64),
+        ("gsa", 2 * (32 + 64), 0),
+        ("mose", 4 * (32 + 64), 0),
+        ("onpro", 2368 + 64, 0),
         ("gdumb", 0, 0),
     ],
 )

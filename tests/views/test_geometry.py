@@ -14,6 +14,7 @@ from sterad.views.geometry import (
     draw_offsets,
     interpolation,
     mirrored_crop,
+    mirrored_halves,
     padded_crop,
     resized_crop,
     sixteenfold,
@@ -219,3 +220,14 @@ def test_no_two_variants_are_the_same_and_each_has_the_same_pixels() -> None:
     rows = sixteenfold(x).flatten(1)
     assert len(rows.unique(dim=0)) == FOLD
     assert torch.equal(rows.sort(dim=1).values, x.flatten(1).sort(dim=1).values.expand(FOLD, -1))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 6), (1, 1, 5, 5)])
+def test_each_half_is_mirrored_in_place(shape: tuple[int, ...]) -> None:
+    x = torch.arange(float(np.prod(shape))).view(shape)
+    for dim in (2, 3):
+        size = shape[dim]
+        first = -(-size // 2)
+        places = [*range(first - 1, -1, -1), *range(size - 1, first - 1, -1)]
+        assert torch.equal(mirrored_halves(x, dim), x.index_select(dim, torch.tensor(places)))
+        assert torch.equal(mirrored_halves(mirrored_halves(x, dim), dim), x)

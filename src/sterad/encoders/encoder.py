@@ -28,6 +28,18 @@ class Encoder(nn.Module, ABC):
     def forward(self, x: Tensor) -> Tensor:
         """Return the features of x, not normalized."""
 
+    def stage_outputs(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Return the outputs of all stages from the first to the last, which are the features."""
+        raise no_stages(type(self).__name__)
+
+
+def no_stages(name: str) -> SteradError:
+    """Return the error for an encoder without stages."""
+    return SteradError(
+        f"the encoder {name} has no stages: use resnet18, or give it a method stage_outputs(x) "
+        "that returns the outputs of its stages, and last its features"
+    )
+
 
 ENCODERS: Registry[Callable[[tuple[int, ...], int], Encoder]] = Registry(
     "encoder", "sterad.encoders"

@@ -1,5 +1,7 @@
 """Heads: from features to a projection or to logits; a head can grow during training."""
 
+from copy import deepcopy
+
 import torch
 from torch import Tensor, nn
 from torch.nn import Parameter, functional
@@ -55,6 +57,15 @@ class Cosine(nn.Linear):
     def forward(self, input: Tensor) -> Tensor:
         """Return (n, out_features) for input: (n, in_features); a zero input has cosine 0."""
         return functional.linear(functional.normalize(input), functional.normalize(self.weight))
+
+
+def drawn_again(head: nn.Module) -> nn.Module:
+    """Return a copy of a head, with new weights but for those that are not trained."""
+    copied = deepcopy(head)
+    for layer in copied.modules():
+        if isinstance(layer, nn.Linear) and layer.weight.requires_grad:
+            layer.reset_parameters()
+    return copied
 
 
 def frozen_layer(rows: Tensor) -> nn.Linear:
@@ -121,6 +132,18 @@ def carry_over(optimizer: Optimizer, replaced: Replaced) -> None:
         if old in optimizer.state:
             state = optimizer.state.pop(old)
             optimizer.state[new] = {key: _pad_rows(v, old, new) for key, v in state.items()}
+
+
+@torch.no_grad()
+def append_rows(old: nn.Module, new: nn.Module) -> None:
+    """Append to the last layer of a head the rows that that of another one has in addition."""
+    layer, wider = last_layer(old), last_layer(new)
+    if layer is None or wider is None:
+        return
+    for name, rows in list(layer.named_parameters(recurse=False)):
+        more = wider.get_parameter(name).detach()[len(rows) :]
+        setattr(layer, name, Parameter(torch.cat([rows, more]), requires_grad=False))
+    layer.out_features = wider.out_features
 
 
 def _pad_rows(value: object, old: Tensor, new: Tensor) -> object:

@@ -29,6 +29,11 @@ class MLP(Encoder):
         features: Tensor = self.layers(x)
         return features
 
+    def stage_outputs(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Return the outputs of both linear layers after their ReLU."""
+        first: Tensor = self.layers[:3](x)
+        return first, self.layers[3:](first)
+
 
 @ENCODERS.register("flatten")
 class Flatten(Encoder):

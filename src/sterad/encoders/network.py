@@ -2,7 +2,7 @@
 
 import inspect
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +10,7 @@ from torch.nn.functional import normalize
 
 from sterad.encoders.encoder import Encoder
 from sterad.encoders.heads import HIDDEN_UNITS, last_layer, make_head
+from sterad.encoders.stages import StageExperts
 from sterad.seeds import use_generator
 from sterad.torch_private import is_compiled, uncompiled
 
@@ -37,6 +38,10 @@ class Network(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.head = head
+        self.stage_experts: StageExperts | None = None
+        """Experts of the encoder's stages, if their outputs are trained too."""
+        self.stage_heads = nn.ModuleList()
+        """A head for each stage but the last."""
         self.sizes = Counter[int]()
         """Number of training passes by batch size, counted if the encoder is compiled."""
         self.counts = True
@@ -53,10 +58,31 @@ class Network(nn.Module):
         h = self._encode(x)
         return normalize(h) if unit else h
 
-    def forward(self, x: Tensor, unit: bool = False) -> Tensor:
-        """Return p: (n, outputs), with rows of unit length if `unit`; zero rows do not change."""
+    def forward(self, x: Tensor, unit: bool = False, stages: bool = False) -> Tensor:
+        """Return p: (n, outputs), with rows of unit length if `unit`; zero rows do not change.
+
+        stages: append those of the earlier stages as columns: (n, outputs · stages).
+        """
+        if stages:
+            return self._forward_stages(x, unit)
         p: Tensor = self.head(self._encode(x))
         return normalize(p) if unit else p
+
+    def add_stages(self, experts: StageExperts, heads: Iterable[nn.Module]) -> None:
+        """Add an expert and a head with as many outputs as this network to each earlier stage."""
+        self.stage_experts, self.stage_heads = experts, nn.ModuleList(heads)
+
+    def _forward_stages(self, x: Tensor, unit: bool) -> Tensor:
+        *earlier, last = self._run(self._stage_features, x)
+        heads = zip(self.stage_heads, earlier, strict=True)
+        outputs = [self.head(last), *(head(h) for head, h in heads)]
+        return torch.cat([normalize(p) if unit else p for p in outputs], dim=1)
+
+    def _stage_features(self, x: Tensor) -> list[Tensor]:
+        """Return the features of each stage, the last one's last."""
+        assert self.stage_experts is not None
+        features: list[Tensor] = self.stage_experts(self.encoder.stage_outputs(x))
+        return features
 
     def features_and_outputs(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return h and p, not normalized, from one pass."""
@@ -69,7 +95,11 @@ class Network(nn.Module):
         Batch sizes of a filling memory or of a last, short batch are used once, which is not worth
         a minute of compilation. `sizes` is part of the checkpoint, so that a resumed run compiles
         for the same batch sizes and gives the same bits.
+
+        With experts of stages nothing is compiled: the compiled encoder returns features alone.
         """
+        if self.stage_heads:
+            return
         parameters = inspect.signature(torch.compile).parameters
         # Beyond its limit torch does not compile: results would depend on what was compiled before.
         limit = {"recompile_limit": RECOMPILE_LIMIT} if "recompile_limit" in parameters else {}
@@ -82,11 +112,16 @@ class Network(nn.Module):
 
     def _encode(self, x: Tensor) -> Tensor:
         encode = self._select_encoder(x)
+        (h,) = self._run(lambda x: [encode(x)], x)
+        return h
+
+    def _run(self, function: Callable[[Tensor], list[Tensor]], x: Tensor) -> list[Tensor]:
+        """Return the results of a function of x, computed in the network's precision."""
         if self.precision is torch.float32:  # without autocast, so that a float64 network works too
-            return encode(x)
+            return function(x)
         with torch.autocast(x.device.type, self.precision):
-            h = encode(x)
-        return h.float()
+            results = function(x)
+        return [one.float() for one in results]
 
     def _select_encoder(self, x: Tensor) -> Callable[[Tensor], Tensor]:
         """Return the encoder, compiled if the batch size of x is frequent."""

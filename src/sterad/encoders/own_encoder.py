@@ -15,7 +15,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from sterad.encoders.encoder import Encoder
+from sterad.encoders.encoder import Encoder, no_stages
 from sterad.encoders.inputs import InputFormat, InputTransform
 from sterad.encoders.options import EncoderOptions
 from sterad.encoders.weights import load_weights
@@ -67,11 +67,23 @@ class OwnEncoder(Encoder):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (n, features) for x: (n, c, h, w) or (n, d)."""
+        out: Tensor = self._run(self.module, x)
+        return _flatten(out)
+
+    def stage_outputs(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Return what the module's own method `stage_outputs` returns."""
+        if not callable(function := getattr(self.module, "stage_outputs", None)):
+            raise no_stages(type(self.module).__name__)
+        *earlier, last = self._run(function, x)
+        return *earlier, _flatten(last)
+
+    def _run(self, function: Callable[[Tensor], Any], x: Tensor) -> Any:
+        """Return a function of the module for inputs in their format."""
         x = self.inputs(x)
         if not self.module.training:
-            return _flatten(self.module(x))
+            return function(x)
         with _running_statistics(self.module, len(x)), self._seeded(x.device):
-            return _flatten(self.module(x))
+            return function(x)
 
     @contextmanager
     def _seeded(self, device: torch.device) -> Iterator[None]:

@@ -115,6 +115,11 @@ class ResNet18(Encoder):
         """Return (n, features) for x: (n, c, h, w)."""
         return functional.avg_pool2d(self.stages(self.stem(x)), self.pool).flatten(1)
 
+    def stage_outputs(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Return the feature maps of the first three stages, and the features."""
+        *earlier, last = pass_stages(self.stages, self.stem(x))
+        return *earlier, functional.avg_pool2d(last, self.pool).flatten(1)
+
 
 @ENCODERS.register("resnet18")
 def resnet18(input_shape: tuple[int, ...], width: int) -> Encoder:
@@ -147,6 +152,12 @@ class PreactivationResNet18(Encoder):
         y = functional.relu(self.norm(self.stages(self.stem(x))))
         return functional.avg_pool2d(y, self.pool).flatten(1)
 
+    def stage_outputs(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Return the feature maps of the first three stages, and the features."""
+        *earlier, last = pass_stages(self.stages, self.stem(x))
+        y = functional.relu(self.norm(last))
+        return *earlier, functional.avg_pool2d(y, self.pool).flatten(1)
+
 
 def conv3x3(inputs: int, outputs: int, stride: int) -> nn.Conv2d:
     """Return a 3 × 3 convolution without bias that divides the sides by `stride`."""
@@ -160,6 +171,15 @@ def four_stages(block: Callable[[int, int, int], nn.Module], width: int) -> nn.S
         stages.append(nn.Sequential(block(inputs, outputs, stride), block(outputs, outputs, 1)))
         inputs = outputs
     return nn.Sequential(*stages)
+
+
+def pass_stages(stages: nn.Sequential, x: Tensor) -> list[Tensor]:
+    """Return the outputs of all stages, one after the other."""
+    outputs = []
+    for stage in stages:
+        x = stage(x)
+        outputs.append(x)
+    return outputs
 
 
 def pooling(size: Sequence[int], reduction: int, width: int) -> tuple[tuple[int, int], int]:

@@ -1,7 +1,7 @@
 """Engine: forward, backward and steps of one network, so that methods need no devices or dtypes."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -84,6 +84,34 @@ class RowGuard:
         self.largest = max(self.largest, norm)
 
 
+class StagePasses:
+    """The outputs of all stages in the passes of a loss, which is then computed on each stage.
+
+    At first, passes are computed and the last stage's outputs returned; after `select`, the same
+    passes return those of an earlier stage, and nothing is computed.
+    """
+
+    def __init__(self) -> None:
+        """Record from now on."""
+        self.outputs: list[list[Tensor]] = []
+        """For each pass, the outputs of the last stage, then of the first, second and so on."""
+        self._replayed: Iterator[Tensor] | None = None
+
+    def forward(self, engine: "Engine", views: Sequence[Tensor], unit: bool) -> Tensor:
+        """Return the outputs of the last stage, or of the selected one."""
+        if self._replayed is not None:
+            return next(self._replayed)
+        engine.stage_passes = None
+        joined = engine.forward(views, unit, stages=True)
+        engine.stage_passes = self
+        self.outputs.append([*joined.split(engine.network.outputs, dim=1)])
+        return self.outputs[-1][0]
+
+    def select(self, stage: int) -> None:
+        """Return the outputs of a stage, from 1, in the passes that follow."""
+        self._replayed = iter([one[stage] for one in self.outputs])
+
+
 class Engine(Evaluator):
     """A network, its optimizer and everything that decides how both are computed."""
 
@@ -107,19 +135,26 @@ class Engine(Evaluator):
         """The same images by their shape."""
         self.guard: GradientGuard | None = None
         """Refuses steps on gradients that are far too large; None: no step is refused."""
+        self.stage_passes: StagePasses | None = None
+        """Keeps the outputs of earlier stages while a loss is computed; None: there are none."""
 
-    def forward(self, views: Sequence[Tensor], unit: bool = False) -> Tensor:
+    def forward(self, views: Sequence[Tensor], unit: bool = False, stages: bool = False) -> Tensor:
         """Return the outputs of several batches, concatenated: (sum of n, outputs).
 
         Each batch is a separate pass with its own batch statistics. Passes run in parallel where
-        that is faster; buffers are updated in the order of the batches.
+        that is faster; buffers are updated in the order of the batches. stages: append the outputs
+        of the earlier stages as columns.
         """
+        if self.stage_passes is not None:
+            return self.stage_passes.forward(self, views, unit)
         for x in views:
             self.count(x, backward=torch.is_grad_enabled())
+        # Without stages, a network of one's own needs no such argument.
+        options = {"stages": True} if stages else {}
         if len(views) == 1:
-            out: Tensor = self.network(views[0], unit=unit)
+            out: Tensor = self.network(views[0], unit=unit, **options)
             return out
-        return self.parallel(self.network, views, unit)
+        return self.parallel(self.network, views, unit, **options)
 
     def count(self, x: Tensor, backward: bool = True, times: int = 1) -> None:
         """Count passes of x: (n, ...) through the network or a copy of it, for the cost.
@@ -189,8 +224,10 @@ class Engine(Evaluator):
                 weight.grad = None
 
     def widen(self, outputs: int, rng: torch.Generator) -> None:
-        """Grow the head to `outputs`; existing rows and their optimizer state stay."""
+        """Grow the heads to `outputs`; existing rows and their optimizer state stay."""
         carry_over(self.optimizer, grow(self.network.head, outputs, rng))
+        for head in self.network.stage_heads:
+            carry_over(self.optimizer, grow(head, outputs, rng))
 
     def state_dict(self) -> dict[str, Any]:
         """Return weights, buffers, optimizer, scaler and the counts that decide on compiling."""

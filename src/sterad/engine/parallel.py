@@ -68,18 +68,20 @@ class ParallelForward:
         """Return a new object with as many threads; replicas are made again."""
         return type(self)(self.threads)
 
-    def __call__(self, network: Network, inputs: Sequence[Tensor], unit: bool = False) -> Tensor:
+    def __call__(
+        self, network: Network, inputs: Sequence[Tensor], unit: bool = False, stages: bool = False
+    ) -> Tensor:
         """Return the outputs of all passes, concatenated: (sum of n, outputs)."""
         replicas, has_grad = self._replicas(network, len(inputs)), torch.is_grad_enabled()
         # A single image may be normalized by the running statistics, and the average of a layer
         # without momentum depends on the number of earlier passes: such passes are sequential.
         is_sequential = min(map(len, inputs)) == 1 or None in self.main.momenta
         if is_sequential or not self._is_independent(network, inputs[0]):
-            return torch.cat([network(x, unit=unit) for x in inputs])
+            return torch.cat([network(x, unit=unit, stages=stages) for x in inputs])
 
         def forward(replica: _Replica, x: Tensor) -> Tensor:
             with torch.set_grad_enabled(has_grad):  # each thread has its own setting
-                out: Tensor = replica.network(x, unit=unit)
+                out: Tensor = replica.network(x, unit=unit, stages=stages)
                 return out
 
         if self._compiles(network) and network.training:

@@ -10,6 +10,7 @@ from sterad.memory.retrieval import (
     RandomRetrieval,
     Retrieval,
 )
+from sterad.memory.subset import MemorySubset
 
 __all__ = [
     "MEMORIES",
@@ -20,6 +21,7 @@ __all__ = [
     "GreedyBalanced",
     "MaximallyInterfered",
     "Memory",
+    "MemorySubset",
     "NoMemory",
     "RandomRetrieval",
     "Reservoir",

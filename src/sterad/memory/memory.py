@@ -121,7 +121,11 @@ class SlotMemory(ABC):
     @property
     def labels(self) -> Tensor:
         """Labels of the stored samples in storage order: (len,) int64."""
-        return self._columns.get("y", torch.empty(0, dtype=torch.int64))[: len(self)]
+        return self.column("y")
+
+    def column(self, name: str) -> Tensor:
+        """Return an extra column of the stored samples in storage order, empty before the first."""
+        return self._columns.get(name, torch.empty(0, dtype=torch.int64))[: len(self)]
 
     @abstractmethod
     def __len__(self) -> int: ...

@@ -54,6 +54,7 @@ class ER(Replay):
 
     Config = ERConfig
     config: ERConfig
+    supervises_stages = True
     trains_without_memory = False
 
     def __init__(self, config: ERConfig, problem: Problem, parts: Parts) -> None:

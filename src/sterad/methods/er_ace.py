@@ -43,6 +43,7 @@ class ERACE(Replay):
     """Asymmetric cross-entropy on the stream, ordinary cross-entropy on the memory."""
 
     Config = ERACEConfig
+    supervises_stages = True
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the sum of both mean losses; only the first while the memory is empty."""

@@ -93,6 +93,7 @@ class FixedDirections(Replay):
 
     Config = FixedDirectionsConfig
     config: FixedDirectionsConfig
+    supervises_stages = True
     trains_without_memory = False
     includes_raw = True
     head_classifier = "nearest-direction"

@@ -52,6 +52,7 @@ class LUMP(SCR):
 
     Config = LUMPConfig
     config: LUMPConfig
+    supervises_stages = False
 
     def __init__(self, config: LUMPConfig, problem: Problem, parts: Parts) -> None:
         """Refuse inputs without random views."""

@@ -27,19 +27,16 @@ from typing import Annotated, Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from sterad.encoders import Network
-from sterad.errors import SteradError
 from sterad.losses.mutual_information import alike_loss, paired_loss
 from sterad.methods.base.boundaries import BoundaryConfig
 from sterad.methods.base.learner import FORWARD_COST, METHODS, Problem
 from sterad.methods.base.optimizers import OptimizerName
 from sterad.methods.base.parts import Parts, ReplayConfig
-from sterad.methods.base.replay import Replay
+from sterad.methods.base.rotated_replay import RotatedReplay
 from sterad.methods.base.teacher import FrozenCopy
 from sterad.saved_state import check_labels, check_like
-from sterad.seeds import generator, use_generator
 from sterad.streams import Batch
 from sterad.validation import BelowOne, Dimension, NonNegative, Positive, Range
 from sterad.views.geometry import FOLD, sixteenfold
@@ -62,25 +59,15 @@ class OCMConfig(BoundaryConfig, ReplayConfig):
 
 
 @METHODS.register("ocm")
-class OCM(Replay):
+class OCM(RotatedReplay):
     """Mutual information of features, representations and a snapshot of the last task."""
 
     Config = OCMConfig
     config: OCMConfig
-    takes_features = False
 
     def __init__(self, config: OCMConfig, problem: Problem, parts: Parts) -> None:
-        """Start without a snapshot; refuse inputs that cannot be rotated."""
-        shape = problem.input_shape
-        if len(shape) != 3:
-            raise SteradError(f"ocm rotates images, and inputs {shape} are vectors: use er")
-        if shape[1] != shape[2]:
-            raise SteradError(
-                f"ocm rotates images by 90°, and images of {shape[1]} × {shape[2]} pixels are not "
-                "square: crop or pad them to a square, or use er"
-            )
+        """Start without a snapshot."""
         super().__init__(config, problem, parts)
-        self.rng["slices"] = generator(problem.seed, "slices")
         self.snapshot: FrozenCopy | None = None
         self.old = torch.zeros(0, dtype=torch.int64)
         """Classes seen up to the snapshot."""
@@ -90,14 +77,6 @@ class OCM(Replay):
         """Return the cost of the rotated variants, their views and the snapshot's passes."""
         rotated = 2 * FOLD * (batch_size + replayed)
         return rotated + replayed + FORWARD_COST * (FOLD + 1) * replayed
-
-    def make_network(self, outputs: int) -> Network:
-        """Add a second linear head, the representation."""
-        network = super().make_network(outputs)
-        features = network.encoder.features
-        with use_generator(self.rng["network"]):
-            network.representation = nn.Linear(features, min(self.config.projection, features))
-        return network
 
     def end_task(self) -> None:
         """Take a snapshot."""
@@ -130,11 +109,6 @@ class OCM(Replay):
         distance = F.mse_loss(logits[:, self.old], before[:, self.old])
         return F.cross_entropy(logits, labels) + distance
 
-    def kinds(self, batch: Batch) -> Tensor:
-        """Return the labels of the rotated variants, one per class and rotation."""
-        rotation = torch.arange(FOLD).repeat_interleave(len(batch))
-        return self.engine.to_device(FOLD * batch.y.repeat(FOLD) + rotation)
-
     def similarities(self, *batches: Batch) -> list[tuple[Tensor, Tensor]]:
         """Return S and u of the variants of each batch and of a view of them, all in one pass."""
         rotated = [sixteenfold(self.engine.to_device(batch.x)) for batch in batches]
@@ -143,18 +117,6 @@ class OCM(Replay):
         sizes = [len(x) for x in inputs]
         both = zip(f.split(sizes), u.split(sizes), strict=True)
         return [(u @ self.slice_of(f, u).T + u @ u.T, u) for f, u in both]
-
-    def represent(self, network: Network, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return unit features and unit representations of images."""
-        self.engine.count(x, backward=network is self.network)
-        h = network.features(self.engine.to_device(x))
-        return F.normalize(h), F.normalize(network.get_submodule("representation")(h))
-
-    def slice_of(self, f: Tensor, u: Tensor) -> Tensor:
-        """Return a random contiguous slice of the features f, with as many columns as u."""
-        starts = f.shape[1] - u.shape[1] + 1
-        (start,) = torch.randint(starts, (1,), generator=self.rng["slices"]).tolist()
-        return f[:, start : start + u.shape[1]]
 
     def widen(self, outputs: int) -> None:
         """Grow the heads of network and snapshot."""

@@ -50,6 +50,7 @@ class PCR(Replay):
 
     Config = PCRConfig
     config: PCRConfig
+    supervises_stages = True
     trains_without_memory = False
     includes_raw = True
 

@@ -56,6 +56,7 @@ class SCR(Replay):
 
     Config = SCRConfig
     config: SCRConfig
+    supervises_stages = True
     trains_without_memory = False
     includes_raw = True
     head_classifier = None

@@ -1,4 +1,4 @@
-"""Crops, flips and rotations: resized crops, crops of the padded image, and OCM's 16 variants.
+"""Crops, flips and rotations: resized crops, crops of the padded image, OCM's 16 variants, halves.
 
 Random parts of a batch are drawn and changed by `draw_chosen` and `choose`.
 """
@@ -196,6 +196,18 @@ def sixteenfold(x: Tensor) -> Tensor:
         size = tuple(x.shape[2:])
         turned[2:] = [functional.interpolate(one, size, mode="bilinear") for one in turned[2:]]
     return torch.cat(turned)
+
+
+def mirrored_halves(x: Tensor, dim: int = 3) -> Tensor:
+    """Return x: (n, c, h, w) with each half of every image mirrored in place.
+
+    dim 3: the left and the right half, each left to right; dim 2: the upper and the lower half,
+    each top to bottom. An odd side has the larger half first. No half moves to the other's place.
+
+    >>> mirrored_halves(torch.tensor([[[[1, 2, 3, 4], [5, 6, 7, 8]]]])).tolist()
+    [[[[2, 1, 4, 3], [6, 5, 8, 7]]]]
+    """
+    return torch.cat([half.flip(dim) for half in x.tensor_split(2, dim=dim)], dim=dim)
 
 
 def _uniform(

@@ -14,6 +14,7 @@ from sterad.streams import Batch
 from sterad.validation import field_names
 
 if TYPE_CHECKING:
+    from sterad.encoders import Network
     from sterad.methods.base.replay import Replay
 
 
@@ -42,6 +43,10 @@ class Addition:
         """Refuse combinations that exclude each other; the network exists already."""
 
     @classmethod
+    def extend_network(cls, learner: "Replay", network: "Network") -> None:
+        """Add what is trained with the network, before it has an optimizer."""
+
+    @classmethod
     def is_on(cls, config: Any) -> bool:
         """Return whether a config switches it on."""
         return bool(getattr(config, cls.switch) != getattr(cls.Config(), cls.switch))
@@ -62,6 +67,9 @@ class Addition:
     def cost(cls, config: Any, images: int) -> float:
         """Return the cost of a step on so many images, which are counted without views."""
         return 0.0
+
+    def before_loss(self, learner: "Replay") -> None:
+        """Prepare for the loss of the method, which is computed next."""
 
     def loss(self, learner: "Replay", retrieved: Batch, batch: Batch) -> Tensor | None:
         """Return the loss that is added to the method's, or None."""

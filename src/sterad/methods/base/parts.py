@@ -28,6 +28,7 @@ from sterad.methods.base.additions import Addition
 from sterad.methods.base.chain import ChainConfig, DistillationChain
 from sterad.methods.base.learner import Problem
 from sterad.methods.base.optimizers import OptimizerConfig, make_optimizer, wrap_factory
+from sterad.methods.base.stage_supervision import StageConfig, StageSupervision
 from sterad.methods.base.teacher import MomentumDistillation, TeacherConfig
 from sterad.seeds import generator
 from sterad.validation import (
@@ -48,8 +49,13 @@ from sterad.views.augmentations import Augmentation, Transform
 
 PositiveShare = Annotated[float, Range(0, 1, open_low=True)]
 _RARE = OMIT_DEFAULT_FROM_ID | ADVANCED
-ADDITIONS: tuple[type[Addition], ...] = (MomentumDistillation, DistillationChain)
-"""What any replay method can switch on; losses are added in this order."""
+ADDITIONS: tuple[type[Addition], ...] = (
+    StageSupervision,
+    MomentumDistillation,
+    DistillationChain,
+)
+"""What any replay method can switch on; losses are added in this order. The first one ends to keep
+the passes of the method's own loss before others pass the network."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,7 @@ class AugmentationConfig:
 
 
 @dataclass(frozen=True)
-class ReplayConfig(AugmentationConfig, TeacherConfig, ChainConfig, OptimizerConfig):
+class ReplayConfig(AugmentationConfig, StageConfig, TeacherConfig, ChainConfig, OptimizerConfig):
     """The fields that every replay method has."""
 
     memory_batch: BatchSize = 64

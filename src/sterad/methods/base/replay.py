@@ -48,6 +48,9 @@ class Replay(ViewPasses, Learner):
     """Whether steps on the stream use samples of the memory."""
     own_additions: ClassVar[tuple[type[Addition], ...]] = ()
     """Additions whose loss is part of the method's own."""
+    supervises_stages: ClassVar[bool] = False
+    """Whether `stage_weight` may compute `loss` again on outputs of earlier stages: all outputs are
+    from `engine.forward`, and nothing else changes or is drawn but views."""
     draws_per_step: ClassVar[int] = 1
     """How often a step retrieves samples."""
     head_classifier: ClassVar[str | None] = "head"
@@ -62,6 +65,9 @@ class Replay(ViewPasses, Learner):
         self.retrieval, self._capacity = parts.retrieval, parts.memory.capacity
         self.rng = {name: generator(problem.seed, name) for name in ("network", "views")}
         network = self.make_network(problem.classes or 1)
+        for one in ADDITIONS:
+            if one.is_on(config):
+                one.extend_network(self, network)
         self.engine = parts.engine(network, problem.execution, parts.optimizer)
         self.encoded_memory = EncodedMemory(self.memory)
         self.fitted: Classifier | None = None
@@ -128,6 +134,8 @@ class Replay(ViewPasses, Learner):
         for _ in range(self.config.memory_iterations):
             retrieved = self.retrieve(batch)
             if self.trains_without_memory or len(retrieved):
+                for addition in self.additions:
+                    addition.before_loss(self)
                 loss = self.loss(retrieved, batch)
                 for addition in self.additions:
                     if type(addition) in self.own_additions:

@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.encoders import Network
-from sterad.encoders.heads import last_layer
+from sterad.encoders.heads import append_rows
 from sterad.errors import SteradError
 from sterad.methods.base.additions import Addition, join
 from sterad.methods.base.learner import FORWARD_COST
@@ -96,15 +96,10 @@ class FrozenCopy:
 
     @torch.no_grad()
     def widen(self, student: Network) -> None:
-        """Copy the new rows of the student's head; existing rows stay."""
-        layer, wider = last_layer(self.network.head), last_layer(student.head)
-        if layer is None or wider is None:
-            return
-        for name, old in list(layer.named_parameters(recurse=False)):
-            new = wider.get_parameter(name).detach().clone()
-            new[: len(old)] = old
-            setattr(layer, name, torch.nn.Parameter(new, requires_grad=False))
-        layer.out_features = wider.out_features
+        """Copy the new rows of the student's heads; existing rows stay."""
+        own, others = ([one.head, *one.stage_heads] for one in (self.network, student))
+        for old, new in zip(own, others, strict=True):
+            append_rows(old, new)
 
 
 class Teacher(FrozenCopy):
