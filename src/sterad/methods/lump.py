@@ -52,6 +52,7 @@ class LUMP(SCR):
 
     Config = LUMPConfig
     config: LUMPConfig
+    chooses_views = False
 
     def __init__(self, config: LUMPConfig, problem: Problem, parts: Parts) -> None:
         """Refuse inputs without random views."""

@@ -67,6 +67,7 @@ class OCM(Replay):
 
     Config = OCMConfig
     config: OCMConfig
+    chooses_views = False
     takes_features = False
 
     def __init__(self, config: OCMConfig, problem: Problem, parts: Parts) -> None:

@@ -126,6 +126,10 @@ class ReplayConfig(AugmentationConfig, TeacherConfig, OptimizerConfig):
     vectors) or none."""
     views: Views = 1
     """Random views of each image; with several, the raw image is used as well; 0: only that."""
+    raw_view: bool | None = field(default=None, metadata=_RARE)
+    """Whether the raw image is used beside random views (default: as the method does)."""
+    view_size: Dimension | None = field(default=None, metadata=_RARE)
+    """Side of random views in pixels, below that of the images (default: theirs)."""
     head: str = "linear"
     """Layers on the encoder: mlp, linear, cosine or none."""
     classifier: str = "head"
