@@ -101,10 +101,12 @@ class FixedDirections(Replay):
         """Refuse combinations of fields that exclude each other."""
         by_direction = config.classifier == self.head_classifier
         needs_all_directions = config.norm_all or config.teacher != "none" or by_direction
+        needs_all_directions |= config.flatten_weight > 0
         if config.directions in ("moving", "moving-mean") and needs_all_directions:
             raise SteradError(
                 f"directions={config.directions} exist for the classes of a batch only: norm_all, "
-                "a teacher and nearest-direction need those of all classes; use directions=basis"
+                "a teacher, flattening and nearest-direction need those of all classes; use "
+                "directions=basis"
             )
         if config.retrain_head and not by_direction:
             raise SteradError(

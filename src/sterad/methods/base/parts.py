@@ -25,6 +25,7 @@ from sterad.memory import (
 )
 from sterad.memory.checks import copy_prototype
 from sterad.methods.base.additions import Addition
+from sterad.methods.base.flattening import Flattening, FlatteningConfig
 from sterad.methods.base.learner import Problem
 from sterad.methods.base.optimizers import OptimizerConfig, make_optimizer, wrap_factory
 from sterad.methods.base.teacher import MomentumDistillation, TeacherConfig
@@ -47,7 +48,7 @@ from sterad.views.augmentations import Augmentation, Transform
 
 PositiveShare = Annotated[float, Range(0, 1, open_low=True)]
 _RARE = OMIT_DEFAULT_FROM_ID | ADVANCED
-ADDITIONS: tuple[type[Addition], ...] = (MomentumDistillation,)
+ADDITIONS: tuple[type[Addition], ...] = (MomentumDistillation, Flattening)
 """What any replay method can switch on; losses are added in this order."""
 
 
@@ -114,7 +115,7 @@ class AugmentationConfig:
 
 
 @dataclass(frozen=True)
-class ReplayConfig(AugmentationConfig, TeacherConfig, OptimizerConfig):
+class ReplayConfig(AugmentationConfig, FlatteningConfig, TeacherConfig, OptimizerConfig):
     """The fields that every replay method has."""
 
     memory_batch: BatchSize = 64
