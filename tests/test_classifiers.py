@@ -1,11 +1,22 @@
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 import torch.nn.functional as F
+from sklearn.linear_model import Ridge
 from sklearn.neighbors import NearestCentroid
 from torch import Tensor
 
-from sterad.classifiers import CLASSIFIERS, Classifier, NearestMean
+from sterad.classifiers import (
+    CLASSIFIERS,
+    Classifier,
+    LinearDiscriminant,
+    NearestMean,
+    RidgeRegression,
+)
+from sterad.classifiers.linear import PENALTIES
 
 
 def cloud(n: int = 300, d: int = 5, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -88,3 +99,80 @@ def test_every_classifier_separates_clusters(name: str) -> None:
     fitted = CLASSIFIERS[name].fit([(features, labels.repeat(20))])
     assert fitted.labels.tolist() == [2, 5, 7]
     assert predict(fitted, features[:3]).tolist() == [7, 2, 5]
+
+
+def literal_scores_of_lda(features: Tensor, labels: Tensor, others: Tensor) -> npt.NDArray[Any]:
+    """Return log-likelihoods up to a constant per row, by loops and the formula of OAS."""
+    x, y = features.double().numpy(), labels.numpy()
+    classes = np.unique(y)
+    means = [x[y == c].mean(axis=0) for c in classes]
+    within = np.stack([x[i] - means[int(np.searchsorted(classes, y[i]))] for i in range(len(x))])
+    covariance = sum(np.outer(row, row) for row in within) / len(within)
+    (n, d), eigenvalues = within.shape, np.linalg.eigvalsh(covariance)
+    squares, trace = (eigenvalues**2).sum(), eigenvalues.sum()
+    share = ((1 - 2 / d) * squares + trace**2) / ((n + 1 - 2 / d) * (squares - trace**2 / d))
+    covariance = (1 - share) * covariance + share * eigenvalues.mean() * np.eye(d)
+    center = x.mean(0)
+    rows = []
+    for h in others.double().numpy() - center:
+        row = []
+        for mean in means:
+            direction = np.linalg.solve(covariance, mean - center)
+            row.append(h @ direction - (mean - center) @ direction / 2)
+        rows.append(row)
+    return np.array(rows)
+
+
+def test_lda_agrees_with_loops() -> None:
+    features, labels = cloud()
+    others, _ = cloud(seed=1)
+    scores = LinearDiscriminant.fit([(features, labels)]).scores(others)
+    expected = literal_scores_of_lda(features, labels, others)
+    np.testing.assert_allclose(scores.numpy(), expected, rtol=2e-5, atol=2e-5)
+
+
+def test_lda_weighs_down_directions_in_which_all_classes_vary() -> None:
+    rng = torch.Generator().manual_seed(0)
+    noise = torch.randn(400, 2, generator=rng) * torch.tensor([5.0, 0.05])
+    labels = torch.arange(400) % 2
+    features = noise + torch.tensor([0.0, 0.5]) * labels.unsqueeze(1)
+    fitted, means = (one.fit([(features, labels)]) for one in (LinearDiscriminant, NearestMean))
+    assert (predict(fitted, features) == labels).float().mean() > 0.98
+    assert (predict(means, features) == labels).float().mean() < 0.8
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-9])
+def test_lda_of_collapsed_classes_is_the_nearest_mean(noise: float) -> None:
+    features = torch.eye(3, 5).repeat(9, 1) + noise * torch.arange(135.0).reshape(27, 5) / 135
+    labels = torch.tensor([8, 1, 4]).repeat(9)
+    fitted = LinearDiscriminant.fit([(features, labels)])
+    assert torch.isfinite(fitted.scores(features)).all()
+    assert predict(fitted, features[:3]).tolist() == [8, 1, 4]
+
+
+def test_ridge_chooses_its_penalty_by_leaving_out_each_row() -> None:
+    features, labels = cloud(40)
+    x, targets = features.double().numpy(), np.eye(12)[labels.numpy()][:, [2, 3, 5, 11]]
+    variance = x.var(axis=0).mean()
+
+    def left_out_error(penalty: float) -> float:
+        error = 0.0
+        for i in range(len(x)):
+            others = np.arange(len(x)) != i
+            fitted = Ridge(alpha=penalty * variance).fit(x[others], targets[others])
+            error += ((fitted.predict(x[i : i + 1]) - targets[i]) ** 2).sum()
+        return error
+
+    best = min(PENALTIES, key=left_out_error)
+    assert PENALTIES[0] < best < PENALTIES[-1]
+    expected = Ridge(alpha=best * variance).fit(x, targets)
+    others, _ = cloud(seed=1)
+    scores = RidgeRegression.fit([(features, labels)]).scores(others).numpy()
+    np.testing.assert_allclose(scores, expected.predict(others.double().numpy()), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["lda", "ridge"])
+def test_closed_forms_take_a_single_row(name: str) -> None:
+    fitted = CLASSIFIERS[name].fit([(torch.eye(3)[:1], torch.tensor([6]))])
+    assert torch.isfinite(fitted.scores(torch.eye(3))).all()
+    assert predict(fitted, torch.eye(3)).tolist() == [6, 6, 6]

@@ -49,6 +49,8 @@ RULES: dict[str, tuple[str, dict[str, Any]]] = {
     "head-teacher": ("er", {**MLP, "teacher": "ema", "predict_with": "average"}),
     "cosine-head": ("pcr", MLP),
     "linear-probe": ("er", {**MLP, "classifier": "linear-probe"}),
+    "lda": ("er", {**MLP, "classifier": "lda"}),
+    "ridge-on-memory": ("agd-fd", {"views": 1, **MLP, "classifier": "ridge"}),
     "knn": ("er", {**MLP, "classifier": "knn"}),
     "from-scratch": ("gdumb", {**MLP, "epochs": 1}),
     "ncm": ("ncm", {}),

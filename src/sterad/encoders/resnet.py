@@ -2,7 +2,8 @@
 
 K. He et al., "Deep Residual Learning for Image Recognition", 2015, https://arxiv.org/abs/1512.03385,
 and "Identity Mappings in Deep Residual Networks", 2016, https://arxiv.org/abs/1603.05027. The last
-feature map is pooled in windows of 4 × 4, not globally: larger images give more features.
+feature map is pooled in windows of 4 × 4, not globally: larger images give more features. Views of
+a lower resolution have smaller windows and as many features.
 """
 
 from collections.abc import Callable, Sequence
@@ -108,17 +109,17 @@ class ResNet18(Encoder):
         if large_stem:
             self.stem.append(nn.MaxPool2d(3, 2, padding=1))
         self.stages = four_stages(BasicBlock, width)
-        reduction = 32 if large_stem else 8
-        self.pool, self.features = pooling(size, reduction, width)
+        self.map_size = reduced_size(size, 32 if large_stem else 8)
+        self.pool, self.features = pooling(self.map_size, width)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (n, features) for x: (n, c, h, w)."""
-        return functional.avg_pool2d(self.stages(self.stem(x)), self.pool).flatten(1)
+        return pooled(self.stages(self.stem(x)), self.pool, self.map_size).flatten(1)
 
     def stage_outputs(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return the feature maps of the first three stages, and the features."""
         *earlier, last = pass_stages(self.stages, self.stem(x))
-        return *earlier, functional.avg_pool2d(last, self.pool).flatten(1)
+        return *earlier, pooled(last, self.pool, self.map_size).flatten(1)
 
 
 @ENCODERS.register("resnet18")
@@ -145,18 +146,19 @@ class PreactivationResNet18(Encoder):
         self.stem = conv3x3(channels, width, 1)
         self.stages = four_stages(PreactivationBlock, width)
         self.norm = BatchNorm(8 * width)
-        self.pool, self.features = pooling(size, 8, width)
+        self.map_size = reduced_size(size, 8)
+        self.pool, self.features = pooling(self.map_size, width)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (n, features) for x: (n, c, h, w)."""
         y = functional.relu(self.norm(self.stages(self.stem(x))))
-        return functional.avg_pool2d(y, self.pool).flatten(1)
+        return pooled(y, self.pool, self.map_size).flatten(1)
 
     def stage_outputs(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return the feature maps of the first three stages, and the features."""
         *earlier, last = pass_stages(self.stages, self.stem(x))
         y = functional.relu(self.norm(last))
-        return *earlier, functional.avg_pool2d(y, self.pool).flatten(1)
+        return *earlier, pooled(y, self.pool, self.map_size).flatten(1)
 
 
 def conv3x3(inputs: int, outputs: int, stride: int) -> nn.Conv2d:
@@ -182,11 +184,28 @@ def pass_stages(stages: nn.Sequential, x: Tensor) -> list[Tensor]:
     return outputs
 
 
-def pooling(size: Sequence[int], reduction: int, width: int) -> tuple[tuple[int, int], int]:
-    """Return the pooling window for images of a size, and the number of features.
-
-    size: height and width in pixels, which the last feature map has divided by `reduction`.
-    """
+def reduced_size(size: Sequence[int], reduction: int) -> tuple[int, int]:
+    """Return height and width of the last feature map for images of a size in pixels."""
     rows, columns = (-(-side // reduction) for side in size)
+    return rows, columns
+
+
+def pooling(size: tuple[int, int], width: int) -> tuple[tuple[int, int], int]:
+    """Return the pooling window of a last feature map of a size, and the number of features."""
+    rows, columns = size
     window = min(POOL_SIZE, rows), min(POOL_SIZE, columns)
     return window, 8 * width * (rows // window[0]) * (columns // window[1])
+
+
+def pooled(y: Tensor, window: tuple[int, int], size: tuple[int, int]) -> Tensor:
+    """Return the means of windows of y: (n, c, h, w), which has as many as a map of `size`.
+
+    Another size than that one, of a view in lower resolution, has its own window.
+    """
+    if (found := tuple(y.shape[2:])) == size:
+        return functional.avg_pool2d(y, window)
+    counts = size[0] // window[0], size[1] // window[1]
+    stride = max(found[0] // counts[0], 1), max(found[1] // counts[1], 1)
+    # As many windows as there are, which overlap if they do not divide the map.
+    window = found[0] - (counts[0] - 1) * stride[0], found[1] - (counts[1] - 1) * stride[1]
+    return functional.avg_pool2d(y, window, stride)

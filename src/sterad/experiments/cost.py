@@ -17,6 +17,7 @@ from sterad.data.sources import SOURCES
 from sterad.encoders import make_encoder
 from sterad.experiments.config import ComponentConfig, RunConfig
 from sterad.methods.base.learner import FORWARD_COST
+from sterad.methods.base.replay import Replay
 from sterad.results.record import RunRecord
 
 NOMINAL_SECONDS = {20: 0.0045, 64: 0.026}
@@ -72,6 +73,7 @@ def images(config: RunConfig, size: Size, records: Sequence[RunRecord] = ()) -> 
     train = size.train * (1 - settings.validation)
     batch_size = getattr(stream.fields, "batch_size", 10)
     cost = method.cost(config.method.fields, batch_size, settings.memory, train)
+    saved = _saved_by_small_views(config, size, batch_size)
     fields = config.method.to_dict()
     recorded = [
         record.images_per_step
@@ -79,7 +81,7 @@ def images(config: RunConfig, size: Size, records: Sequence[RunRecord] = ()) -> 
         if record.config["method"] == fields
         and record.config["stream"].get("batch_size") == batch_size
     ]
-    per_step = max(recorded, default=0) or cost.step
+    per_step = max(recorded, default=0) or cost.step - saved
     moments = {Fraction(1)}  # fractions of the stream after which there is an evaluation
     if method.trains != "at-end":
         tasks = getattr(stream.fields, "tasks", None) if stream.name == "clear" else None
@@ -87,6 +89,18 @@ def images(config: RunConfig, size: Size, records: Sequence[RunRecord] = ()) -> 
             moments |= {Fraction(k, parts) for k in range(1, parts + 1)}
     tested = FORWARD_COST * size.test * float(sum(moments))
     return math.ceil(train / batch_size) * per_step + len(moments) * cost.consolidation + tested
+
+
+def _saved_by_small_views(config: RunConfig, size: Size, batch_size: int) -> float:
+    """Return how many images' worth of pixels a step saves by views of a lower resolution."""
+    fields, method = config.method.fields, config.learner_class
+    side = getattr(fields, "view_size", None)
+    if side is None or not issubclass(method, Replay):
+        return 0.0
+    share = side**2 / math.prod(size.shape[1:])
+    random_views, raw = method.count_views(fields)
+    step = method.step_cost(fields, batch_size, fields.memory_batch) * fields.memory_iterations
+    return step * random_views / (random_views + raw) * (1 - share)
 
 
 def _seconds_per_image(

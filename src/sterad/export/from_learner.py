@@ -9,7 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sterad.classifiers import LinearProbe, NearestMean, NearestNeighbors
+from sterad.classifiers import (
+    LinearDiscriminant,
+    LinearProbe,
+    NearestMean,
+    NearestNeighbors,
+    RidgeRegression,
+)
 from sterad.encoders import Flatten
 from sterad.encoders.heads import Cosine as CosineHead
 from sterad.errors import SteradError
@@ -138,6 +144,8 @@ def _classifier_layers(fitted: Any) -> list[Layer]:
         return [Means(fitted.means, fitted.labels, fitted.variance)]
     if type(fitted) is LinearProbe:
         return [Linear(fitted.weight, fitted.bias)]
+    if type(fitted) in (LinearDiscriminant, RidgeRegression):
+        return [Affine(fitted.center, fitted.weights, fitted.bias)]
     if type(fitted) is NearestNeighbors:
         return [Neighbors(fitted.features, fitted.rows, fitted.labels)]
     return [Traced(fitted.scores, f"{type(fitted).__name__}.scores")]

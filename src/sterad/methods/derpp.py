@@ -51,6 +51,7 @@ class DERpp(Replay):
 
     Config = DERppConfig
     config: DERppConfig
+    chooses_views = False
     draws_per_step = 2
     before: Tensor
     """Logits of the stream batch before the step on it: (n, outputs)."""

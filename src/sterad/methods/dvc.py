@@ -60,6 +60,7 @@ class DVC(Replay):
 
     Config = DVCConfig
     config: DVCConfig
+    chooses_views = False
     stream_loss: Tensor
     """Loss of the stream batch, whose gradient `retrieve` has stored in the parameters."""
 

@@ -24,14 +24,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sterad.classifiers.closed_form import add_to_diagonal, factorize
 from sterad.devices import to_device
-from sterad.methods.base.closed_form import (
-    ClosedForm,
-    add_products,
-    add_to_diagonal,
-    check_statistic,
-    factorize,
-)
+from sterad.methods.base.closed_form import ClosedForm, add_products, check_statistic
 from sterad.methods.base.learner import METHODS, Problem
 from sterad.validation import Positive
 

@@ -101,12 +101,12 @@ class FixedDirections(Replay):
     def __init__(self, config: FixedDirectionsConfig, problem: Problem, parts: Parts) -> None:
         """Refuse combinations of fields that exclude each other."""
         by_direction = config.classifier == self.head_classifier
-        distills = config.teacher != "none" or config.chain_views > 0
+        distills = config.teacher != "none" or config.chain_views > 0 or config.flatten_weight > 0
         needs_all_directions = config.norm_all or distills or by_direction
         if config.directions in ("moving", "moving-mean") and needs_all_directions:
             raise SteradError(
                 f"directions={config.directions} exist for the classes of a batch only: norm_all, "
-                "a teacher, chain_views and nearest-direction need those of all classes; use "
+                "a teacher, chain_views, flattening and nearest-direction need those of all; use "
                 "directions=basis"
             )
         if config.retrain_head and not by_direction:

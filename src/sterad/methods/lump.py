@@ -53,6 +53,7 @@ class LUMP(SCR):
     Config = LUMPConfig
     config: LUMPConfig
     supervises_stages = False
+    chooses_views = False
 
     def __init__(self, config: LUMPConfig, problem: Problem, parts: Parts) -> None:
         """Refuse inputs without random views."""

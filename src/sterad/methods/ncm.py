@@ -20,8 +20,9 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor
 
+from sterad.classifiers.closed_form import LinearScores
 from sterad.devices import to_device
-from sterad.methods.base.closed_form import ClosedForm, LinearScores, check_statistic
+from sterad.methods.base.closed_form import ClosedForm, check_statistic
 from sterad.methods.base.learner import METHODS, Problem
 
 

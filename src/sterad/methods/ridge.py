@@ -25,13 +25,9 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
+from sterad.classifiers.closed_form import LinearScores, add_to_diagonal, factorize
 from sterad.devices import to_device
-from sterad.methods.base.closed_form import (
-    LinearScores,
-    PooledClosedForm,
-    add_to_diagonal,
-    factorize,
-)
+from sterad.methods.base.closed_form import PooledClosedForm
 from sterad.methods.base.learner import METHODS, Problem
 from sterad.seeds import generator
 from sterad.validation import Positive, Range

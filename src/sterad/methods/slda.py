@@ -24,15 +24,8 @@ only, while Ledoit-Wolf would need fourth moments.
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-import torch
-from torch import Tensor
-
-from sterad.methods.base.closed_form import (
-    LinearScores,
-    PooledClosedForm,
-    add_to_diagonal,
-    factorize,
-)
+from sterad.classifiers.closed_form import LinearScores, discriminants, oas_strength, shrunk
+from sterad.methods.base.closed_form import PooledClosedForm
 from sterad.methods.base.learner import METHODS
 from sterad.validation import Range
 
@@ -62,29 +55,4 @@ class SLDA(PooledClosedForm):
         covariance = self.within_scatter().div_(rows)
         is_fixed = self.config.shrinkage == "fixed"
         share = self.config.strength if is_fixed else oas_strength(covariance, int(rows))
-        factor = factorize(shrunk(covariance, share), "set a larger strength")
-        center = counts @ means / rows
-        deviations = (means - center).T
-        weights = torch.cholesky_solve(deviations, factor)
-        return LinearScores(center, weights, -(deviations * weights).sum(dim=0) / 2)
-
-
-def shrunk(covariance: Tensor, share: float) -> Tensor:
-    """Return (1 - share) Σ + share v I, in the memory of `covariance`; I if that is zero."""
-    variance = covariance.trace() / len(covariance)
-    target = (share * variance).where(variance > 0, 1.0)
-    return add_to_diagonal(covariance.mul_(1 - share), target)
-
-
-def oas_strength(covariance: Tensor, rows: int) -> float:
-    """Return the oracle approximating shrinkage of the covariance of so many rows.
-
-    >>> oas_strength(torch.diag(torch.tensor([1.0, 3.0])), rows=10)
-    0.8
-    """
-    d, trace = len(covariance), float(covariance.trace())
-    squares = float(covariance.square().sum())
-    spread = squares - trace**2 / d  # 0 if all eigenvalues are equal
-    above = (1 - 2 / d) * squares + trace**2
-    below = (rows + 1 - 2 / d) * spread
-    return min(above / below, 1.0) if below > 0 else 1.0
+        return discriminants(counts, means, shrunk(covariance, share))

@@ -17,7 +17,7 @@ and kept until the next row. That changes neither, so that predictions leave all
 import math
 from abc import abstractmethod
 from copy import copy
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -32,17 +32,6 @@ from sterad.streams import Batch
 PANEL_COLUMNS = 96
 """Columns of a scatter that are updated by one product; those above the diagonal are skipped."""
 MIN_CLASS_CAPACITY = 8
-
-
-class LinearScores(NamedTuple):
-    """Scores (h - center) @ weights + bias; differences first, so that an offset cancels."""
-
-    center: Tensor
-    """(d,)"""
-    weights: Tensor
-    """(d, k), a column for each class seen."""
-    bias: Tensor
-    """(k,)"""
 
 
 class ClosedForm(Learner):
@@ -303,23 +292,6 @@ def add_products(scatter: Tensor, before: Tensor, after: Tensor) -> None:
     for start in range(0, len(scatter), PANEL_COLUMNS):
         stop = min(start + PANEL_COLUMNS, len(scatter))
         scatter[start:stop, :stop].addmm_(before[:, start:stop].T, after[:, :stop])
-
-
-def factorize(matrix: Tensor, remedy: str) -> Tensor:
-    """Return the Cholesky factor of a matrix; raise with the remedy if it is singular."""
-    factor: Tensor
-    factor, info = torch.linalg.cholesky_ex(matrix)
-    if int(info):
-        raise SteradError(
-            f"the covariance of {len(matrix)} features is singular in float64: {remedy}"
-        )
-    return factor
-
-
-def add_to_diagonal(matrix: Tensor, value: float | Tensor) -> Tensor:
-    """Add a number to the diagonal of `matrix` in place, and return it."""
-    matrix.diagonal().add_(value)
-    return matrix
 
 
 def check_statistic(value: Any, like: Tensor, name: str) -> None:

@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+import torch
+
+from sterad.encoders.inputs import InputTransform
 from sterad.errors import SteradError
 from sterad.memory import RandomRetrieval, SlotMemory
 from sterad.methods.base.parts import ADDITIONS, Parts, ReplayConfig
@@ -39,3 +42,57 @@ def check_compatible(method: "type[Replay]", config: ReplayConfig, parts: Parts)
             f"{method.__name__} replays nothing with the stream batches here, so that "
             f"{type(parts.retrieval).__name__} has no effect: leave retrieval=random"
         )
+
+
+def check_views(learner: "Replay") -> None:
+    """Raise if views without the raw image, or of another size, are not what they promise."""
+    config, shape = learner.config, learner.problem.input_shape
+    given = {"raw_view": config.raw_view, "view_size": config.view_size}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if not chosen:
+        return
+    name, value = next(iter(chosen.items()))
+    if not learner.chooses_views:
+        raise SteradError(
+            f"{name}={value} has no effect on {type(learner).__name__}, which pairs images and "
+            "views in one pass: leave it unset"
+        )
+    if not learner.augmentation.changes(torch.zeros(1, *shape)) or config.augmentation == "none":
+        raise SteradError(
+            f"{name}={value} has no effect without random views, and inputs of shape {shape} have "
+            f"none with augmentation {config.augmentation!r}: leave {name} unset"
+        )
+    if config.views == 0:
+        raise SteradError(f"{name}={value} is for random views, and views=0: give views=1")
+    if config.view_size is not None:
+        _check_view_size(learner, config.view_size)
+
+
+def _check_view_size(learner: "Replay", side: int) -> None:
+    """Raise unless the encoder gives views of this side the features of an image."""
+    shape, encoder = learner.problem.input_shape, learner.network.encoder
+    if len(shape) != 3 or side >= min(shape[1:]):
+        raise SteradError(
+            f"view_size={side} reduces images of more than {side} x {side} pixels, and the inputs "
+            f"have shape {shape}: give a smaller side, or leave it unset"
+        )
+    for layer in encoder.modules():
+        if isinstance(layer, InputTransform) and layer.size is not None:
+            raise SteradError(
+                f"view_size={side} has no effect, because the encoder resizes its inputs to "
+                f"{layer.size}: leave it unset"
+            )
+    view = torch.zeros(1, shape[0], side, side)
+    try:
+        found = learner.engine.evaluate(lambda network, x: network.features(x), view).shape[1]
+    except (RuntimeError, ValueError, IndexError) as error:
+        raise _misfit(side, f"it fails on them ({str(error).splitlines()[0]})") from error
+    if found != encoder.features:
+        raise _misfit(side, f"it gives them {found} features and images {encoder.features}")
+
+
+def _misfit(side: int, reason: str) -> SteradError:
+    return SteradError(
+        f"the encoder does not take views of {side} x {side} pixels: {reason}; give another "
+        "view_size, or use an encoder such as resnet18"
+    )

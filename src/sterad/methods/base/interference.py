@@ -4,7 +4,7 @@ After the virtual step everything is as before, to the bit: weights, buffers, op
 and generators. Only the count of images through the network has grown.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,24 +14,11 @@ from torch import Tensor
 from sterad.engine import Engine
 from sterad.methods.base.learner import FORWARD_COST
 from sterad.methods.base.parts import ReplayConfig, make_retrieval
+from sterad.methods.base.restoring import restored
 from sterad.streams import Batch
 
 if TYPE_CHECKING:
     from sterad.methods.base.replay import Replay
-
-
-@contextmanager
-def restored(engine: Engine, generators: Mapping[str, torch.Generator]) -> Iterator[None]:
-    """Restore the buffers of the network and the states of generators after the block."""
-    buffers = [(buffer, buffer.clone()) for buffer in engine.network.buffers()]
-    states = [(rng, rng.get_state()) for rng in generators.values()]
-    try:
-        yield
-    finally:
-        for buffer, before in buffers:
-            buffer.copy_(before)
-        for rng, state in states:
-            rng.set_state(state)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from sterad.memory import (
 from sterad.memory.checks import copy_prototype
 from sterad.methods.base.additions import Addition
 from sterad.methods.base.chain import ChainConfig, DistillationChain
+from sterad.methods.base.flattening import Flattening, FlatteningConfig
 from sterad.methods.base.learner import Problem
 from sterad.methods.base.optimizers import OptimizerConfig, make_optimizer, wrap_factory
 from sterad.methods.base.stage_supervision import StageConfig, StageSupervision
@@ -53,6 +54,7 @@ ADDITIONS: tuple[type[Addition], ...] = (
     StageSupervision,
     MomentumDistillation,
     DistillationChain,
+    Flattening,
 )
 """What any replay method can switch on; losses are added in this order. The first one ends to keep
 the passes of the method's own loss before others pass the network."""
@@ -121,7 +123,9 @@ class AugmentationConfig:
 
 
 @dataclass(frozen=True)
-class ReplayConfig(AugmentationConfig, StageConfig, TeacherConfig, ChainConfig, OptimizerConfig):
+class ReplayConfig(
+    AugmentationConfig, StageConfig, TeacherConfig, ChainConfig, FlatteningConfig, OptimizerConfig
+):
     """The fields that every replay method has."""
 
     memory_batch: BatchSize = 64
@@ -133,6 +137,10 @@ class ReplayConfig(AugmentationConfig, StageConfig, TeacherConfig, ChainConfig, 
     vectors) or none."""
     views: Views = 1
     """Random views of each image; with several, the raw image is used as well; 0: only that."""
+    raw_view: bool | None = field(default=None, metadata=_RARE)
+    """Whether the raw image is used beside random views (default: as the method does)."""
+    view_size: Dimension | None = field(default=None, metadata=_RARE)
+    """Side of random views in pixels, below that of the images (default: theirs)."""
     head: str = "linear"
     """Layers on the encoder: mlp, linear, cosine or none."""
     classifier: str = "head"

@@ -17,7 +17,7 @@ from sterad.errors import SteradError
 from sterad.memory.checks import check_size, retrieve_checked
 from sterad.methods.base.additions import Addition
 from sterad.methods.base.boundaries import BoundaryConfig, TaskCounter
-from sterad.methods.base.compatibility import check_compatible
+from sterad.methods.base.compatibility import check_compatible, check_views
 from sterad.methods.base.encoded_memory import EncodedMemory
 from sterad.methods.base.interference import loss_rise, ranking_cost
 from sterad.methods.base.learner import (
@@ -69,6 +69,7 @@ class Replay(ViewPasses, Learner):
             if one.is_on(config):
                 one.extend_network(self, network)
         self.engine = parts.engine(network, problem.execution, parts.optimizer)
+        check_views(self)
         self.encoded_memory = EncodedMemory(self.memory)
         self.fitted: Classifier | None = None
         self.teacher: Teacher | None = None
@@ -101,9 +102,7 @@ class Replay(ViewPasses, Learner):
     @classmethod
     def step_cost(cls, config: Any, batch_size: int, replayed: int) -> float:
         """Return the cost of one step's loss: all views of both batches."""
-        is_single = config.views == 1 and not cls.includes_raw
-        views = 1 if is_single or config.augmentation == "none" else config.views + 1
-        return float((batch_size + replayed) * views)
+        return float((batch_size + replayed) * sum(cls.count_views(config)))
 
     @property
     def network(self) -> Network:

@@ -21,6 +21,7 @@ class RotatedReplay(Replay):
 
     config: Any
     takes_features = False
+    chooses_views = False
 
     def __init__(self, config: Any, problem: Problem, parts: Parts) -> None:
         """Refuse inputs that cannot be rotated."""

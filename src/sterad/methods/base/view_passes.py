@@ -22,6 +22,18 @@ class ViewPasses:
     rng: dict[str, torch.Generator]
     includes_raw: ClassVar[bool] = False
     """Whether the raw images are used beside a single view too, not only beside several."""
+    chooses_views: ClassVar[bool] = True
+    """Whether the fields `raw_view` and `view_size` choose the views; not if the method pairs an
+    image with its view in one pass."""
+
+    @classmethod
+    def count_views(cls, config: ReplayConfig) -> tuple[int, int]:
+        """Return the numbers of random and of raw views of an image that has random views."""
+        if config.augmentation == "none":
+            return 0, 1
+        is_alone = config.views == 1 and not cls.includes_raw
+        has_raw = not is_alone if config.raw_view is None else config.raw_view
+        return config.views, int(has_raw)
 
     @property
     def has_unit_logits(self) -> bool:
@@ -29,8 +41,9 @@ class ViewPasses:
         return isinstance(self.config, UnitLogitsConfig) and self.config.unit_logits
 
     def view(self, x: Tensor) -> Tensor:
-        """Return one random view of images on the device."""
-        return self.engine.to_device(self.augmentation(x, self.rng["views"]))
+        """Return one random view of images on the device, in the size of views."""
+        view = self.engine.to_device(self.augmentation(x, self.rng["views"]))
+        return view if (side := self.config.view_size) is None else reduced(view, side)
 
     def views_of(self, x: Tensor) -> list[Tensor]:
         """Return `config.views` random views and, last, the raw images; a single view goes alone.
@@ -40,12 +53,23 @@ class ViewPasses:
         if not self.augmentation.changes(x):
             return [x]
         views = [self.view(x) for _ in range(self.config.views)]
-        return views if len(views) == 1 and not self.includes_raw else [*views, x]
+        is_alone = len(views) == 1 and not self.includes_raw
+        has_raw = not is_alone if self.config.raw_view is None else self.config.raw_view
+        return [*views, x] if has_raw else views
 
     def forward_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return raw outputs of all views of a batch, from one pass, and their labels."""
-        x, labels = self.stack_views(batch)
-        return self.engine.forward([x], unit=self.has_unit_logits), labels
+        """Return raw outputs of all views of a batch, from one pass, and their labels.
+
+        Raw images that are larger than the views need a pass of their own.
+        """
+        if self.config.view_size is None:
+            x, labels = self.stack_views(batch)
+            return self.engine.forward([x], unit=self.has_unit_logits), labels
+        views = self.views_of(self.engine.to_device(batch.x))
+        small = [one for one in views if one.shape == views[0].shape]
+        inputs = [torch.cat(small), *views[len(small) :]]
+        labels = self.engine.to_device(batch.y.repeat(len(views)))
+        return self.engine.forward(inputs, unit=self.has_unit_logits), labels
 
     def stack_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return all views of a batch one after the other, and their labels."""
@@ -73,3 +97,11 @@ class ViewPasses:
     def distillation_loss(self, target: Tensor, output: Tensor, temperature: float = 4.0) -> Tensor:
         """Return the distillation loss of raw outputs to a teacher's: (n, outputs) both."""
         return distillation(target, output, temperature)
+
+
+def reduced(x: Tensor, side: int) -> Tensor:
+    """Return images (n, c, h, w) in another size, (n, c, side, side), by bilinear interpolation.
+
+    Each pixel is an average over the pixels that it replaces, so that none is skipped.
+    """
+    return F.interpolate(x, (side, side), mode="bilinear", antialias=True)
