@@ -93,3 +93,13 @@ class Addition:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the state that `state_dict` returned."""
+
+
+def add_losses(learner: "Replay", loss: Tensor, retrieved: Batch, batch: Batch) -> Tensor:
+    """Return the loss of a method and those of its additions that are not part of it already."""
+    for addition in learner.additions:
+        if type(addition) in learner.own_additions:
+            continue
+        if (added := addition.loss(learner, retrieved, batch)) is not None:
+            loss = loss + added
+    return loss

@@ -15,7 +15,7 @@ from sterad.encoders.heads import HIDDEN_UNITS
 from sterad.engine.passes import Passes
 from sterad.errors import SteradError
 from sterad.memory.checks import check_size, retrieve_checked
-from sterad.methods.base.additions import Addition
+from sterad.methods.base.additions import Addition, add_losses
 from sterad.methods.base.boundaries import BoundaryConfig, TaskCounter
 from sterad.methods.base.compatibility import check_compatible, check_views
 from sterad.methods.base.encoded_memory import EncodedMemory
@@ -136,11 +136,7 @@ class Replay(ViewPasses, Learner):
                 for addition in self.additions:
                     addition.before_loss(self)
                 loss = self.loss(retrieved, batch)
-                for addition in self.additions:
-                    if type(addition) in self.own_additions:
-                        continue
-                    if (added := addition.loss(self, retrieved, batch)) is not None:
-                        loss = loss + added
+                loss = add_losses(self, loss, retrieved, batch)
                 self.step(loss)
                 for addition in self.additions:
                     addition.after_step(self)
