@@ -94,7 +94,7 @@ def test_joined_networks_count_once_for_each() -> None:
     class Pair(Network):
         members = 2
 
-        def forward(self, x: Tensor, unit: bool = False) -> Tensor:
+        def forward(self, x: Tensor, unit: bool = False, stages: bool = False) -> Tensor:
             return torch.cat([self.head(x.flatten(1)), self.head(x.flatten(1))], dim=1)
 
     network = Pair(encoder, nn.Linear(16, 3))

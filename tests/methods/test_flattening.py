@@ -18,7 +18,7 @@ from tests.methods.scaffold import build, count_images, open_stream, train
 STREAM = open_stream(classes=4, batch_size=5)
 PLAIN: dict[str, Any] = {"augmentation": "none", "memory_batch": 8}
 SGD: dict[str, Any] = {"weight_decay": 0.0, "momentum": 0.0}
-FLAT = {"flatten_weight": 3.0, "flatten_noise": 0.1, "flatten_radius": 0.2}
+FLAT: dict[str, Any] = {"flatten_weight": 3.0, "flatten_noise": 0.1, "flatten_radius": 0.2}
 
 
 def trained(steps: int, method: str = "er", **fields: Any) -> Replay:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from sterad.errors import SteradError
-from sterad.memory import Reservoir
+from sterad.memory import Reservoir, SlotMemory
 from sterad.methods.gsa import GSA, GSAConfig
 from sterad.streams import Batch, Boundary
 from sterad.testing import check_method
@@ -56,8 +56,8 @@ def literal_loss(
     logits = network(literal_doubles(learner, new.x))
     labels = new.y.tolist() * 2
     rows = literal_posteriors(logits, labels, task_classes)
-    loss = -sum(p[task_classes.index(y)].log() for p, y in zip(rows, labels, strict=True))
-    loss = loss / len(labels)
+    chosen = [p[task_classes.index(y)].log() for p, y in zip(rows, labels, strict=True)]
+    loss = -torch.stack(chosen).mean()
     logits, labels = network(literal_doubles(learner, balanced.x)), balanced.y.tolist() * 2
     rows = literal_posteriors(logits, labels, seen)
     for p, y in zip(rows, labels, strict=True):
@@ -79,15 +79,10 @@ def check_next_step(learner: GSA, step: int) -> None:
     reference, batch = copy.deepcopy(learner), STREAM.batch(step)
     masses = [row[:] for row in learner.masses.tolist()]
     images = count_images(learner, batch)
-    stored = list(
-        zip(
-            *[
-                column.tolist()
-                for column in (reference.memory.labels, reference.memory.column("task"))
-            ],
-            strict=True,
-        )
-    )  # type: ignore[attr-defined]
+    memory = reference.memory
+    assert isinstance(memory, SlotMemory)
+    columns = memory.labels.tolist(), memory.column("task").tolist()
+    stored = list(zip(*columns, strict=True))
     reference.see(batch)
     retrieved = reference.retrieve(batch)
     tasks = retrieved.extra["task"].tolist()
@@ -108,7 +103,7 @@ def check_next_step(learner: GSA, step: int) -> None:
     with torch.no_grad():
         for weight in reference.network.parameters():
             assert weight.grad is not None
-            weight -= 1e-3 * (weight.grad + 1e-4 * weight)
+            weight.sub_(1e-3 * (weight.grad + 1e-4 * weight))
     assert_networks_close(learner.network, reference.network, atol=2e-6, buffer_atol=1e-5)
     assert torch.allclose(learner.masses, torch.tensor(masses), atol=1e-3)
 

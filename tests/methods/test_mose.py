@@ -32,7 +32,8 @@ def build_mose(classes: int | None = 6, announced: bool = True, **fields: Any) -
 
 
 def unit(rows: Tensor) -> Tensor:
-    return rows / rows.norm(dim=1, keepdim=True)
+    lengths: Tensor = rows.norm(dim=1, keepdim=True)
+    return rows / lengths
 
 
 def literal_fourfold(learner: MOSE, x: Tensor) -> Tensor:
@@ -68,7 +69,8 @@ def literal_contrast(z: Tensor, labels: list[int]) -> Tensor:
 
 def literal_entropy(logits: Tensor, labels: list[int], classes: list[int]) -> Tensor:
     rows = [row[classes].log_softmax(0) for row in logits]
-    return -sum(r[classes.index(y)] for r, y in zip(rows, labels, strict=True)) / len(labels)  # type: ignore[return-value]
+    chosen = [r[classes.index(y)] for r, y in zip(rows, labels, strict=True)]
+    return -torch.stack(chosen).mean()
 
 
 def literal_loss(learner: MOSE, new: Batch, replayed: Batch | None) -> Tensor:
@@ -117,7 +119,7 @@ def test_one_step_equals_the_literal_algorithm(steps: int) -> None:
     with torch.no_grad():
         for weight in reference.network.parameters():
             assert weight.grad is not None
-            weight -= 1e-3 * (weight.grad + 1e-4 * weight)
+            weight.sub_(1e-3 * (weight.grad + 1e-4 * weight))
     assert_networks_close(learner.network, reference.network, atol=5e-6, buffer_atol=1e-5)
 
 
@@ -152,7 +154,7 @@ def test_a_learner_that_grows_with_a_teacher_resumes_bit_for_bit() -> None:
     learner, fresh = build_mose(None, **fields), build_mose(None, **fields)
     train(learner, STREAM, 7)
     assert_resumes(learner, fresh, STREAM.batch(7))
-    widths = {head.out_features for head in [learner.network.head, *learner.network.stage_heads]}  # type: ignore[union-attr]
+    widths = {head.out_features for head in [learner.network.head, *learner.network.stage_heads]}
     assert widths == {int(learner.seen[-1]) + 1}
 
 

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.errors import SteradError
+from sterad.methods import Replay
 from sterad.methods.ocm import OCM, OCMConfig
 from sterad.streams import Batch, Boundary
 from sterad.views.geometry import sixteenfold
@@ -60,7 +61,7 @@ def literal_similarity(learner: OCM, f: Tensor, u: Tensor) -> Tensor:
     return u @ f[:, start : start + 6].T + u @ u.T
 
 
-def compare_step(learner: OCM, reference: OCM, loss: Tensor, expected: Tensor) -> None:
+def compare_step(learner: Replay, reference: Replay, loss: Tensor, expected: Tensor) -> None:
     """Take the step of `reference` and require equal draws, close losses and close networks."""
     for name, rng in reference.rng.items():
         assert torch.equal(rng.get_state(), learner.rng[name].get_state()), name

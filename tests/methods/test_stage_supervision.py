@@ -150,7 +150,7 @@ def test_a_learner_that_grows_with_a_teacher_resumes_bit_for_bit() -> None:
     assert_resumes(learner, fresh, *(STREAM.batch(step) for step in (3, 4)))
     assert learner.teacher is not None
     for network in (learner.network, learner.teacher.network):
-        widths = {head.out_features for head in [network.head, *network.stage_heads]}  # type: ignore[union-attr]
+        widths = {head.out_features for head in [network.head, *network.stage_heads]}
         assert widths == {int(learner.seen[-1]) + 1}
     learner.consolidate()
     assert set(learner.predict(random_images(4)).tolist()) <= set(learner.seen.tolist())
@@ -169,7 +169,7 @@ def test_own_modules_declare_their_stages_by_a_method() -> None:
     with pytest.raises(SteradError, match="the encoder Sequential has no stages"):
         build("er", parts={"encoder": plain}, **SMALL)
     wrong = TwoStages()
-    wrong.stage_outputs = lambda x: (x.mean(dim=(1, 2, 3)), x)  # type: ignore[method-assign, assignment]
+    wrong.stage_outputs = lambda x: (x.mean(dim=(1, 2, 3)), x)  # type: ignore[method-assign]
     wrong.forward = lambda x: x.flatten(1)  # type: ignore[method-assign]
     with pytest.raises(SteradError, match=r"returns tensors of the shapes \[\(2,\)\]"):
         build("er", parts={"encoder": wrong}, **SMALL)

@@ -61,7 +61,7 @@ def test_pixels_of_a_teacher_are_forward_only() -> None:
 
 
 def test_pixels_of_candidates_and_of_a_snapshot_are_forward_only() -> None:
-    fields = {"memory_batch": 4, "candidates": 6}
+    fields: dict[str, Any] = {"memory_batch": 4, "candidates": 6}
     assert step_pixels(build("dvc", **fields))[1] == 2 * 6 * PIXELS
     assert step_pixels(build("ocm", memory_batch=4))[1] == (16 + 1) * 4 * PIXELS
     fields = {"memory_batch": 4, "mir_candidates": 6}

@@ -113,7 +113,7 @@ def test_a_resnet_pools_smaller_views_to_as_many_features(encoder: str, side: in
 
 
 def test_a_view_costs_its_share_of_the_pixels_of_an_image() -> None:
-    size = Size(1000, 0, (3, 32, 32))
+    size = Size(1000, 0, (3, 32, 32), 100)
 
     def per_step(**fields: Any) -> float:
         config = RunConfig.of(dataset="cifar100", method="agd-fd", memory_batch=10, **fields)

@@ -112,4 +112,5 @@ def _best_ridge(x: Tensor, y: Tensor) -> Tensor:
         return float((residuals / kept).square().sum())
 
     best = min(inverses, key=left_out_error)
-    return basis.mm(best.unsqueeze(1) * sums)
+    weights: Tensor = basis @ (best.unsqueeze(1) * sums)
+    return weights

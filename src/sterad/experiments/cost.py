@@ -99,8 +99,11 @@ def _saved_by_small_views(config: RunConfig, size: Size, batch_size: int) -> flo
         return 0.0
     share = side**2 / math.prod(size.shape[1:])
     random_views, raw = method.count_views(fields)
-    step = method.step_cost(fields, batch_size, fields.memory_batch) * fields.memory_iterations
-    return step * random_views / (random_views + raw) * (1 - share)
+    step: float = (
+        method.step_cost(fields, batch_size, fields.memory_batch) * fields.memory_iterations
+    )
+    saved: float = step * random_views / (random_views + raw) * (1 - share)
+    return saved
 
 
 def _seconds_per_image(

@@ -154,7 +154,7 @@ class OnPro(RotatedReplay):
     def _paired_classes(self) -> Tensor:
         """Return the classes that are in memory and may have a prototype, ascending."""
         assert isinstance(self.memory, SlotMemory)
-        stored = self.memory.labels.unique()
+        stored: Tensor = self.memory.labels.unique()
         return stored[torch.isin(stored, self.prototype_classes)]
 
     def _mix_close_classes(self, classes: Tensor, n: int) -> Batch:

@@ -27,7 +27,8 @@ CreatePlan = Callable[..., SearchPlan]
 
 def pixels_of(**fields: Any) -> float:
     config = RunConfig.of(**SMALL | fields)
-    return step_pixels(config) / config.dataset.fields.image_size**2
+    side: int = config.dataset.fields.image_size
+    return step_pixels(config) / side**2
 
 
 @pytest.mark.parametrize(
