@@ -117,7 +117,9 @@ def test_combinations_without_effect_are_refused(
 def test_methods_without_steps_or_directions_refuse_a_chain() -> None:
     with pytest.raises(SteradError, match="chain_views=3 adds to the steps on the stream"):
         build("gdumb", **CHAIN)
-    with pytest.raises(SteradError, match="chain_views and nearest-direction need those of all"):
+    with pytest.raises(
+        SteradError, match="chain_views, flattening and nearest-direction need those of all"
+    ):
         build("agd-fd", directions="moving", **CHAIN)
 
 

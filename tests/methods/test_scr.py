@@ -132,7 +132,7 @@ def test_the_distance_to_the_teacher_is_one_minus_the_cosine(method: type[SCR]) 
         ({"temperature": 0.0}, r"temperature 0.0 is out of range: give a number in \(0, 1e"),
         ({"projection": 0}, "projection 0 is out of range: give an integer from 1 to 65,536$"),
         ({"views": -1}, "views -1 is out of range: give an integer from 0 to 1,000$"),
-        ({"classifier": "head"}, "unknown classifier 'head' .* known are knn, linear-probe"),
+        ({"classifier": "head"}, "unknown classifier 'head' .* known are knn, lda, linear-probe"),
         ({"augmentation": "ful"}, "did you mean 'full'"),
     ],
 )
