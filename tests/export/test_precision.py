@@ -10,7 +10,7 @@ import torch
 from sterad import OnlineClassifier, load_exported
 from sterad.cli import main
 from sterad.errors import SteradError
-from sterad.export import write
+from sterad.export import from_learner, write
 from sterad.export.comparison import PrecisionWarning, encoder_precision, in_float32
 from sterad.export.hub import describe
 from sterad.streams.batch import to_unit
@@ -61,7 +61,7 @@ def test_an_export_is_that_of_the_classifier_in_float32(rule: str, tmp_path: Pat
 def test_a_wrong_graph_is_refused_in_bfloat16_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build = write.build_predictor
+    build = from_learner.build_predictor
 
     def build_wrong(*arguments: Any) -> Any:
         predictor, columns = build(*arguments)
