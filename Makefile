@@ -17,7 +17,7 @@ PYTEST := $(BIN)/python -m pytest -n 2
 KILLS ?= 1000
 SAMPLES ?= 10000000
 
-demo: $(READY)  ## AGD-FD and fine-tuning on digits, clear and blurry; prints the path of the report
+demo: $(READY)  ## AGD-FD, fine-tuning and the control on digits; prints the path of the report
 	$(BIN)/sterad study demo --out $(RUNS)
 	@echo
 	@echo "Report:"

@@ -1,6 +1,8 @@
 """Draw a sample of each law on the sphere of three dimensions, for docs/laws.
 
 python docs/make_law_figures.py
+
+The pictures are transparent, and their colors can be seen on light and on dark pages.
 """
 
 import re
@@ -26,7 +28,9 @@ VIEW = torch.nn.functional.normalize(torch.tensor([1.0, -0.55, 0.5], dtype=torch
 """The direction from which the sphere is seen."""
 MEAN = torch.nn.functional.normalize(torch.tensor([0.72, 0.12, 0.62], dtype=torch.float64), dim=0)
 """The mean direction of all laws."""
-NEAR, FAR, GRID, ARROW = "#1f6f8b", "#c9dbe2", "#e3e6e8", "#b3401d"
+NEAR, GRID, ARROW = "#2a86a8", "#80889050", "#d1552c"
+FAR = f"{NEAR}50"
+"""The color of points on the far side: the other one, with less opacity."""
 
 
 def screen_axes() -> tuple[Tensor, Tensor]:
@@ -77,7 +81,8 @@ def draw_law(law: Any, direction: Tensor | None, is_axis: bool = False) -> str:
     axes.axis("off")
     text = StringIO()
     with plt.rc_context({"svg.hashsalt": "sterad"}):
-        figure.savefig(text, format="svg", metadata={"Date": None}, bbox_inches="tight")
+        options: Any = {"bbox_inches": "tight", "transparent": True}
+        figure.savefig(text, format="svg", metadata={"Date": None}, **options)
     plt.close(figure)
     # A hundredth of a point is enough, and makes the files smaller.
     return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", text.getvalue())

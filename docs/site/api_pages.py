@@ -140,6 +140,6 @@ def _entry_lines(name: str) -> Iterator[str]:
         yield from (f".. autofunction:: {name}", "")
     elif isinstance(value, Registry):
         known = ", ".join(f"``{known}``" for known in value)
-        yield from (f".. py:data:: {name}", "", f"   Registry of every {value.kind}: {known}.", "")
+        yield from (f".. py:data:: {name}", "", f"   Registry ``{value.kind}``: {known}.", "")
     else:
         yield from (f".. autodata:: {name}", "")

@@ -21,6 +21,8 @@ from docs.site.tutorials import render_tutorial, tutorial_files
 ROOT = Path(__file__).parents[2]
 TOP_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 """Pages at the top of the checkout that are part of the site."""
+REFERENCES = {"methods": "methods", "sterad": "api"}
+"""Folders of the site that describe a folder of the package, by its name."""
 PARALLEL_TUTORIALS = 2
 _LINK = re.compile(r"(!?)\[((?:[^\]\\]|\\.)*)\]\((?!https?:|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
 _CONTAINER = re.compile(r"<!-- (\w+) -->\n(.*?)<!-- /\1 -->", re.DOTALL)
@@ -109,8 +111,10 @@ def _adapt_link(match: re.Match[str], page: Path, site: Path) -> str:
 
 
 def _targets(address: str, page: Path, site: Path) -> Iterator[Path]:
-    """Yield the pages that may stand for a file of the checkout."""
+    """Yield the pages that may stand for a file or folder of the checkout."""
     name = Path(address)
+    if name.name in REFERENCES:
+        yield site / REFERENCES[name.name] / "index.md"
     yield site / "project" / name.name
     if name.parent.name in ("examples", "tutorials"):
         yield site / name.parent.name / f"{name.stem}.md"

@@ -77,7 +77,7 @@ with_encoder = OnlineClassifier("slda", encoder=pretrained).fit(images, labels)
 print(f"{with_encoder.score(digits.test_images, digits.test_labels):.1%}")
 
 # %% [markdown]
-# ## Errors leave no trace
+# ## Errors change nothing
 #
 # A call learns all of its samples or none of them, so that a bad message from your feed cannot spoil
 # the classifier.

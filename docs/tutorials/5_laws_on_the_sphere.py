@@ -30,7 +30,7 @@ law = VonMisesFisher(north, concentration=8.0)
 points = law.sample((5,), generator=rng)
 print(points)
 print(law.log_prob(points))
-print("all laws:", *LAWS, sep="\n  ")
+print("laws for losses:", *LAWS, sep="\n  ")
 
 # %% [markdown]
 # The density integrates to 1 over the sphere. In three dimensions, the cosine with the mean direction

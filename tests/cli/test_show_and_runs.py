@@ -269,12 +269,14 @@ def test_delete_removes_all_or_none(out: Path, capsys: Capture) -> None:
         ("show nothing --out {out}", "there is no run 'nothing' in"),
         ("show er --out {out}", "'er' is the beginning of 2 runs"),
         ("show {out}", "is a folder, not a run"),
+        ("show {notes}", "notes.txt' is not the record of a run: give a record.json"),
+        ("runs detele er --yes", "no command of `sterad runs`: did you mean 'delete'?"),
         ("runs {out}/absent", "is not a folder of runs"),
         ("runs {empty}", "has no runs"),
         ("runs {out} --where memory", "give FIELD=VALUE"),
         ("runs {out} --where memri=2", "no run has a field 'memri'"),
         ("runs {out} --state odd", "--state 'odd' is unknown"),
-        ("runs compare er-synthetic-clear-s0 --out {out}", "needs a B"),
+        ("runs compare er-synthetic-clear-s0 --out {out}", "needs B: see"),
         ("runs compare finetune x-y --out {out}", "is damaged"),
         ("runs delete", "sterad runs delete needs a RUN"),
         ("runs delete {out} --yes", "is a folder, not a run"),
@@ -286,8 +288,10 @@ def test_mistakes_are_one_sentence(
 ) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine")
     before = sorted(out.rglob("*"))
-    assert main(shlex.split(arguments.format(out=out, empty=empty))) == 2
+    assert main(shlex.split(arguments.format(out=out, empty=empty, notes=notes))) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert sentence in captured.err

@@ -41,6 +41,18 @@ def test_every_command_without_arguments_works_or_names_what_it_needs(
     assert expected in output.out + output.err
 
 
+@pytest.mark.parametrize("command", ["train er", "study demo", "search er"])
+def test_a_file_as_the_folder_of_runs_is_refused_at_once(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("notes.txt").write_text("mine")
+    assert main([*command.split(), "--out", "notes.txt"]) == 2
+    assert capsys.readouterr().err == (
+        "sterad: --out 'notes.txt' is a file: give a folder, which is created if it does not "
+        "exist\n"
+    )
+
+
 def test_train_without_arguments_trains_on_digits(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,10 +70,14 @@ def test_arguments_with_indented_lines_become_a_list() -> None:
 
 def test_links_to_files_of_the_checkout_become_links_of_the_site(tmp_path: Path) -> None:
     (tmp_path / "examples").mkdir()
-    (tmp_path / "examples" / "my_law.md").touch()
+    (tmp_path / "methods").mkdir()
+    for file in ("examples/my_law.md", "methods/index.md"):
+        (tmp_path / file).touch()
     page = tmp_path / "own_parts.md"
-    text = "[a law](../examples/my_law.py) and [tests](../tests/x.py)"
-    assert adapt(text, page, tmp_path) == "[a law](examples/my_law.md) and tests (`tests/x.py`)"
+    text = "[a law](../examples/my_law.py), [tests](../tests/x.py), [all](../src/sterad/methods)"
+    assert adapt(text, page, tmp_path) == (
+        "[a law](examples/my_law.md), tests (`tests/x.py`), [all](methods/index.md)"
+    )
 
 
 def test_cells_and_output_of_a_tutorial(tmp_path: Path) -> None:

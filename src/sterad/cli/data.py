@@ -12,7 +12,7 @@ from sterad.data.dataset_files import check, check_cache, get
 from sterad.data.file_dataset import data_root
 from sterad.data.sources import SOURCES
 from sterad.data.user_files import UserFiles
-from sterad.errors import SteradError
+from sterad.errors import SteradError, suggest_name
 
 
 @dataclass(frozen=True)
@@ -95,5 +95,6 @@ def main(argv: Sequence[str]) -> int:
             print(f"  sterad data {command:6} {summary_of(cls)}")
         return 0
     if name not in COMMANDS:
-        raise SteradError(f"unknown command 'data {name}': known are {', '.join(COMMANDS)}")
+        near = suggest_name(name, COMMANDS)
+        raise SteradError(f"unknown command 'data {name}': {near}known are {', '.join(COMMANDS)}")
     return int(parse_options(COMMANDS[name], argv[1:], f"sterad data {name}").run())

@@ -1,5 +1,7 @@
 """`sterad export`: write a saved classifier as ONNX, a torch program or safetensors."""
 
+import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,9 +34,17 @@ def main(argv: Sequence[str]) -> int:
     """Run the command."""
     options: ExportOptions = parse_options(ExportOptions, argv, "sterad export")
     from sterad.estimator import OnlineClassifier  # not for --help
+    from sterad.export.comparison import PrecisionWarning
 
     classifier = OnlineClassifier.load(options.classifier)
     if options.consolidate:
         classifier.consolidate()
-    print(classifier.export(options.model, opset=options.opset, input_dtype=options.input_dtype))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PrecisionWarning)
+        file = classifier.export(
+            options.model, opset=options.opset, input_dtype=options.input_dtype
+        )
+    for warning in caught:
+        print(f"sterad: {warning.message}", file=sys.stderr)
+    print(file)
     return 0

@@ -4,6 +4,7 @@ import dataclasses
 import difflib
 import typing
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from sterad.cli.help import option_name, positional_fields, print_help
@@ -64,6 +65,14 @@ def parse_options(cls: type[Any], argv: Sequence[str], prog: str) -> Any:
     return build(cls, parse_values(options, hints))
 
 
+def check_out(out: Path) -> None:
+    """Refuse a file as the folder of new runs, before anything is computed."""
+    if out.exists() and not out.is_dir():
+        raise SteradError(
+            f"--out {str(out)!r} is a file: give a folder, which is created if it does not exist"
+        )
+
+
 def assign_positionals(
     arguments: Sequence[str], fields: Sequence[Any], hints: Mapping[str, Any], prog: str
 ) -> dict[str, list[str]]:
@@ -76,7 +85,8 @@ def assign_positionals(
             assigned[field.name] = taken
         elif field.default is dataclasses.MISSING:
             needed = field.metadata["positional"]
-            raise SteradError(f"{prog} needs a {needed}: see `{prog} --help`")
+            article = "a " if len(needed) > 1 else ""  # A and B are names
+            raise SteradError(f"{prog} needs {article}{needed}: see `{prog} --help`")
     if rest:
         raise SteradError(f"unexpected argument {rest[0]!r}: see `{prog} --help`")
     return assigned

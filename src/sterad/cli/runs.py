@@ -11,7 +11,7 @@ from rich.text import Text
 
 from sterad.cli.options import parse_options, positional
 from sterad.cli.terminal import make_console, print_table, widen_for_file
-from sterad.errors import SteradError
+from sterad.errors import SteradError, suggest_name
 from sterad.files import write_atomically
 from sterad.report.sparkline import curve_line
 from sterad.report.tables import DASH, percent
@@ -228,4 +228,8 @@ def main(argv: Sequence[str]) -> int:
     if argv and argv[0] in COMMANDS:
         command = COMMANDS[argv[0]]
         return int(parse_options(command, argv[1:], f"sterad runs {argv[0]}").run())
+    name = argv[0] if argv else "-"
+    is_folder = name.startswith("-") or Path(name).exists()
+    if not is_folder and (near := suggest_name(name, COMMANDS).strip()):
+        raise SteradError(f"{name!r} is no folder and no command of `sterad runs`: {near}")
     return int(parse_options(ListRuns, argv, "sterad runs").run())

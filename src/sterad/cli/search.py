@@ -14,6 +14,7 @@ from rich.table import Table
 
 from sterad.cli.components import Request, RequestParser
 from sterad.cli.help import option_name
+from sterad.cli.options import check_out
 from sterad.cli.study import ProgressView
 from sterad.cli.train import OutputOptions
 from sterad.engine.execution import Execution
@@ -132,6 +133,7 @@ def main(argv: Sequence[str]) -> int:
     ).parse(argv)
     options: SearchOptions = parsed.take(SearchOptions)
     output: SearchOutput = parsed.take(SearchOutput)
+    check_out(output.out)
     if options.save_tuned is not None and options.save_tuned.suffix != ".toml":
         raise SteradError(
             f"cannot save tuned values to {str(options.save_tuned)!r}: its name must end in .toml"

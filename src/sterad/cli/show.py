@@ -148,7 +148,8 @@ def _cost(record: RunRecord) -> Rows:
 
 def _origin(record: RunRecord) -> Rows:
     facts = record.provenance
-    yield "code", f"sterad {facts.get('version', '?')}, commit {facts.get('git_commit') or '?'}"
+    commit = facts.get("git_commit")  # an installed package has none
+    yield "code", f"sterad {facts.get('version', '?')}" + (f", commit {commit}" if commit else "")
     libraries = [f"{name} {facts[name]}" for name in ("python", "torch", "numpy") if name in facts]
     if libraries:
         yield "libraries", ", ".join(libraries)

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 
 from sterad.cli.components import RequestParser
-from sterad.cli.options import positional
+from sterad.cli.options import check_out, positional
 from sterad.engine.execution import Execution
 from sterad.experiments.cost import estimate
 from sterad.experiments.launchers import Job, Local, Outcome, check_data
@@ -138,6 +138,7 @@ def main(argv: Sequence[str]) -> int:
     options: StudyOptions = request.take(StudyOptions)
     execution, launcher = request.execution(), request.component("launcher")
     study, out = Study.from_toml(find_study(options.study)), options.out
+    check_out(out)
     missing = study.missing(out)
     if options.dry_run:
         _print_plan(study, out)

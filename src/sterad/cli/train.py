@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sterad.cli.components import Request, RequestParser
+from sterad.cli.options import check_out
 from sterad.engine.execution import Execution
 from sterad.experiments.config import RunConfig, RunSettings
 from sterad.experiments.launchers import Job
@@ -65,6 +66,7 @@ def main(argv: Sequence[str]) -> int:
     """Run, or continue a run, and print its metrics."""
     request = parse_train_request(argv)
     config, output = request.config(), request.take(OutputOptions)
+    check_out(output.out)
     job = output.create_job(config, request.execution())
     was_finished = job.directory.record.exists()
     for warning in [] if was_finished else describe_earlier_versions(config, output.out):

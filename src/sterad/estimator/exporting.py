@@ -33,7 +33,9 @@ class Exporting(ABC):
         opset: version of the operators of ONNX, from 18 to 23 (default: 18).
         input_dtype: float32 for images in [0, 1] and for feature vectors, or uint8 for images.
 
-        Class means along a feed are approximate: call `consolidate` before for exact ones.
+        Class means along a feed are approximate: call `consolidate` before for exact ones. A
+        PrecisionWarning says if the classifier computes its encoder in less than float32, as the
+        graph does.
         """
         from sterad.export.write import Source, export_learner  # it imports torch.export
 

@@ -39,7 +39,7 @@ def estimate(config: RunConfig, records: Sequence[RunRecord]) -> tuple[float, st
     """Return the seconds of a run and their basis: finished runs like it, or of its network.
 
     >>> estimate(RunConfig.of(dataset="cifar100", method="er", memory=5000), [])[1]
-    '3.9e+05 images at 26.0 ms, nominal for two cores, scaled by multiplications'
+    '390,000 images at 26.0 ms, nominal for two cores, scaled by multiplications'
     """
     values = config.to_dict() | {"seed": None}
     same = [r.seconds for r in records if dict(r.config) | {"seed": None} == values]
@@ -48,7 +48,8 @@ def estimate(config: RunConfig, records: Sequence[RunRecord]) -> tuple[float, st
     size = size_of(config.dataset)
     count = images(config, size, records)
     seconds, source = _seconds_per_image(config, size.shape, records)
-    return count * seconds, f"{count:.1e} images at {1000 * seconds:.1f} ms, {source}"
+    rounded = float(f"{count:.2g}")  # an estimate has no more digits
+    return count * seconds, f"{rounded:,.0f} images at {1000 * seconds:.1f} ms, {source}"
 
 
 @cache

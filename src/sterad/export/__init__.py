@@ -8,16 +8,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sterad.export.comparison import PrecisionWarning
     from sterad.export.hub import push_to_hub
     from sterad.export.loading import ExportedClassifier, load_exported
 
 _MODULES = {
     "ExportedClassifier": "sterad.export.loading",
     "load_exported": "sterad.export.loading",
+    "PrecisionWarning": "sterad.export.comparison",
     "push_to_hub": "sterad.export.hub",
 }
 
-__all__ = ["ExportedClassifier", "load_exported", "push_to_hub"]
+__all__ = ["ExportedClassifier", "PrecisionWarning", "load_exported", "push_to_hub"]
 
 
 def __getattr__(name: str) -> Any:

@@ -93,7 +93,8 @@ def describe(card: Card, repo_id: str) -> str:
             f"by sterad {card.sterad}.",
             "",
             f"- Inputs: {kind}, one of shape {card.input_shape}; normalization is in the model",
-            f"- Encoder: {card.encoder or card.encoder_type}",
+            f"- Encoder: {card.encoder or card.encoder_type}, in float32"
+            + ("" if card.precision == "float32" else f" (it learned in {card.precision})"),
             f"- {len(card.classes)} classes: {', '.join(labels)}"
             + (f" and {more} more" if more else ""),
             f"- SHA-256 of `{WEIGHTS}`: `{card.weights_sha256}`",

@@ -6,9 +6,7 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +14,12 @@ from sterad.encoders.own_encoder import example_inputs
 from sterad.encoders.peers import PeerEncoders
 from sterad.errors import SteradError
 from sterad.export.card import FORMATS, INPUT_TYPES, Card, Label, card_path
+from sterad.export.comparison import (
+    check_scores,
+    encoder_precision,
+    expected_scores,
+    warn_of_precision,
+)
 from sterad.export.from_learner import build_predictor
 from sterad.export.layers import Traced, describe_layers
 from sterad.export.onnx_file import DEFAULT_OPSET, check_opset, open_session, to_onnx
@@ -27,8 +31,6 @@ from sterad.optional_imports import require_extra
 
 EXAMPLES = 5
 """Inputs on which an export is compared with the classifier before it is written."""
-MAX_ERROR = 1e-4
-"""Largest difference of scores, relative to the largest score if that is above 1."""
 Run = Callable[[Tensor], Tensor]
 
 
@@ -55,7 +57,7 @@ def export_learner(
 ) -> Path:
     """Write the graph from inputs to scores and class indices; return the path of the file.
 
-    The file is compared with the learner on a few inputs before it is written.
+    The file is compared with the learner, in float32, on a few inputs before it is written.
     """
     target = Path(path)
     kind = _format_of(target, format)
@@ -70,11 +72,13 @@ def export_learner(
             f"that ends with {FORMATS['onnx']}, for example"
         )
     content, run = _WRITERS[kind](predictor, card, example, number)
-    _check_scores(run(example).numpy(), _expected(source.learner, predictor, example), source)
+    expected = expected_scores(source.learner, predictor, example)
+    check_scores(run(example).numpy(), expected, source.method)
     write_atomically(target, content)
     if kind != "onnx":
         digest = hashlib.sha256(content).hexdigest()
         write_atomically(card_path(target), replace(card, weights_sha256=digest).to_json())
+    warn_of_precision(card.precision, stacklevel=4)
     return target
 
 
@@ -127,37 +131,13 @@ def _describe(source: Source, predictor: Predictor, columns: Sequence[int]) -> C
         input_std=() if inputs is None else tuple(inputs.std.flatten().tolist()),
         input_size=None if inputs is None else inputs.size,
         answer=tuple(describe_layers(predictor.answer)),
-        precision=problem.execution.precision or "float32",
+        precision=encoder_precision(source.learner),
     )
 
 
 def _examples(predictor: Predictor) -> Tensor:
     x = example_inputs(predictor.input_shape, EXAMPLES)
     return (x * 255).to(torch.uint8) if predictor.input_dtype == "uint8" else x
-
-
-def _expected(learner: Learner, predictor: Predictor, example: Tensor) -> Any:
-    """Return the scores of the learner; those in half precision are not comparable."""
-    if learner.problem.execution.precision != "float32":
-        return predictor(example)[0].numpy()
-    # Pixels of 8 bits, as `predict` makes them.
-    is_image = len(predictor.input_shape) == 3
-    whole = example if example.dtype == torch.uint8 else (example * 255).round()
-    return learner.scores(whole.float() / 255 if is_image else example)[0].numpy()
-
-
-def _check_scores(found: Any, expected: Any, source: Source) -> None:
-    """Refuse an export whose scores are not those of the learner."""
-    finite = np.isfinite(expected)
-    scale = max(1.0, float(np.abs(expected[finite]).max(initial=0.0)))
-    is_equal = found.shape == expected.shape and bool((np.isfinite(found) == finite).all())
-    differences = found[finite] - expected[finite] if is_equal else np.array([np.inf])
-    error = float(np.abs(differences).max(initial=0.0))
-    if not error <= MAX_ERROR * scale:
-        raise SteradError(
-            f"the exported graph of {source.method} gives other scores than predict "
-            f"(difference {error:.3g}): check that the encoder computes the same for every batch"
-        )
 
 
 def _write_onnx(predictor: Predictor, card: Card, example: Tensor, opset: int) -> tuple[bytes, Run]:

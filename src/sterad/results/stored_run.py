@@ -164,6 +164,11 @@ def resolve_run(name: str, out: Path) -> StoredRun:
     """
     path = Path(name)
     if path.is_file():
+        if path.suffix != ".json":
+            raise SteradError(
+                f"{name!r} is not the record of a run: give a record.json, the directory of a "
+                "run, or its id"
+            )
         return read_run(path)
     if (path / "record.json").is_file() or (path / "config.json").is_file():
         return read_run(path)
@@ -191,8 +196,8 @@ def _match(name: str, folders: Sequence[Path], out: Path) -> Path:
     if not found:
         near = suggest_name(name, [folder.name for folder in folders])
         raise SteradError(
-            f"there is no run {name!r} in {str(out)!r}: {near}`sterad runs {out}` lists its "
-            f"{len(folders)} runs"
+            f"there is no run {name!r} in {str(out)!r}: {near}`sterad runs {out}` lists the "
+            "runs there"
         )
     # Equal names are in several studies.
     names = [str(folder if exact else folder.name) for folder in found[:MAX_NAMED]]
