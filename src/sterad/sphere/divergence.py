@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, register_kl
+from torch.distributions import register_kl
 from torch.utils.checkpoint import checkpoint
 
 from sterad.devices import to_double
@@ -43,9 +43,11 @@ def require_one_sphere(p: SphereDistribution, q: SphereDistribution) -> None:
         )
 
 
-def _panel_nodes(low: Tensor, high: Tensor, special: Tensor) -> tuple[Tensor, Tensor]:
+def panel_nodes(
+    low: Tensor, high: Tensor, special: Tensor, panels: int = EQUAL_PANELS
+) -> tuple[Tensor, Tensor]:
     """Return nodes and weights on [low, high], dense near ±special: (n, k) each."""
-    even = torch.linspace(0, 1, EQUAL_PANELS + 1, dtype=torch.float64, device=low.device)
+    even = torch.linspace(0, 1, panels + 1, dtype=torch.float64, device=low.device)
     levels = torch.arange(LEVELS, dtype=torch.float64, device=low.device)
     reach = torch.cat([4.0**-levels, torch.zeros_like(levels[:1])]).unsqueeze(-1) * (high - low)
     near = [center + side * reach for center in (special, -special) for side in (-1, 1)]
@@ -91,7 +93,7 @@ def mean_log_ratio(p: RotationalLaw, q: RotationalLaw) -> Tensor:
     like = to_double(p.concentration)
     low, high = mass_interval(p._log_kernel, like.detach(), p.dimension)
     special = torch.atanh(cosine.detach().clamp(-1 + 1e-16, 1 - 1e-16))
-    s, log_weights = _panel_nodes(low, high, special)
+    s, log_weights = panel_nodes(low, high, special)
     log_weights = log_weights.log() - (p.dimension - 1) * log_cosh(s)
     own = p._log_kernel(torch.tanh(s))
     weights = torch.softmax(own + log_weights, 0)
@@ -105,7 +107,7 @@ def mean_log_ratio(p: RotationalLaw, q: RotationalLaw) -> Tensor:
         cosines = (along + across * z[:, None, None]).clamp(-1, 1)
         return (log_kernel(cosines) * tangent_weights[:, None, None]).sum(0)
 
-    return (weights * (own - _in_chunks(other, s, len(z)))).sum(0)
+    return (weights * (own - evaluate_in_chunks(other, s, len(z)))).sum(0)
 
 
 def _fast_kernel(law: RotationalLaw) -> Callable[[Tensor], Tensor]:
@@ -115,7 +117,7 @@ def _fast_kernel(law: RotationalLaw) -> Callable[[Tensor], Tensor]:
     return table if table.is_resolved else law._log_kernel
 
 
-def _in_chunks(function: Callable[[Tensor], Tensor], rows: Tensor, factor: int) -> Tensor:
+def evaluate_in_chunks(function: Callable[[Tensor], Tensor], rows: Tensor, factor: int) -> Tensor:
     """Evaluate a function of the rows in parts; with gradients, parts are evaluated again."""
     size = max(1, CHUNK_COSINES // max(1, rows.shape[1] * factor))
     parts = rows.split(size)
@@ -171,11 +173,3 @@ def _kl_to_uniform(p: RotationalLaw, q: Uniform) -> Tensor:
 def _kl_of_uniforms(p: Uniform, q: Uniform) -> Tensor:
     require_one_sphere(p, q)
     return p.entropy().new_zeros(broadcast_shapes(p.batch_shape, q.batch_shape))
-
-
-@register_kl(SphereDistribution, SphereDistribution)  # type: ignore[untyped-decorator]
-def _kl_without_formula(p: Distribution, q: Distribution) -> Tensor:
-    raise NotImplementedError(
-        f"there is no formula for the divergence between {type(p).__name__} and {type(q).__name__}:"
-        " estimate it as the mean of p.log_prob(x) - q.log_prob(x) over samples x of p"
-    )
