@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 
 import mpmath as mp
 import numpy as np
@@ -146,7 +147,7 @@ def panels(ends: list[mp.mpf], count: int) -> Nodes:
     rule = gauss_rule(count, 0.0)
     return [
         ((low + high) / 2 + (high - low) / 2 * z, (high - low) * w)
-        for low, high in zip(ends, ends[1:], strict=False)
+        for low, high in pairwise(ends)
         for z, w in rule
     ]
 

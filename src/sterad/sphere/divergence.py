@@ -44,13 +44,14 @@ def require_one_sphere(p: SphereDistribution, q: SphereDistribution) -> None:
 
 
 def panel_nodes(
-    low: Tensor, high: Tensor, special: Tensor, panels: int = EQUAL_PANELS
+    low: Tensor, high: Tensor, special: Tensor | None, panels: int = EQUAL_PANELS
 ) -> tuple[Tensor, Tensor]:
-    """Return nodes and weights on [low, high], dense near ±special: (n, k) each."""
+    """Return nodes and weights on [low, high], dense near ±special if given: (n, k) each."""
     even = torch.linspace(0, 1, panels + 1, dtype=torch.float64, device=low.device)
     levels = torch.arange(LEVELS, dtype=torch.float64, device=low.device)
     reach = torch.cat([4.0**-levels, torch.zeros_like(levels[:1])]).unsqueeze(-1) * (high - low)
-    near = [center + side * reach for center in (special, -special) for side in (-1, 1)]
+    centers = () if special is None else (special, -special)
+    near = [center + side * reach for center in centers for side in (-1, 1)]
     edges = torch.cat([low + (high - low) * even.unsqueeze(-1), *near])
     edges = torch.minimum(torch.maximum(edges, low), high).sort(0).values
     x, w = (
@@ -163,7 +164,8 @@ def _kl_from_uniform(p: Uniform, q: RotationalLaw) -> Tensor:
 
 
 @register_kl(RotationalLaw, Uniform)  # type: ignore[untyped-decorator]
-def _kl_to_uniform(p: RotationalLaw, q: Uniform) -> Tensor:
+def kl_to_uniform(p: SphereDistribution, q: Uniform) -> Tensor:
+    """Return the log area minus the entropy of p."""
     require_one_sphere(p, q)
     value = log_area(p.dimension) - p.entropy()
     return value.expand(broadcast_shapes(p.batch_shape, q.batch_shape))

@@ -17,7 +17,7 @@ from sterad.sphere.angular_central_gaussian import AngularCentralGaussian
 from sterad.sphere.angular_gaussian import AngularGaussian
 from sterad.sphere.constraints import broadcast_shapes
 from sterad.sphere.distribution import SphereDistribution
-from sterad.sphere.divergence import require_one_sphere
+from sterad.sphere.divergence import kl_to_uniform, require_one_sphere
 from sterad.sphere.gaussian_moments import direction_moments, mean_log_square
 from sterad.sphere.general_angular_gaussian import GeneralAngularGaussian
 from sterad.sphere.quadrature import log_area
@@ -60,12 +60,6 @@ for _law in (GeneralAngularGaussian, AngularCentralGaussian, AngularGaussian, Un
     register_kl(_law, AngularCentralGaussian)(_kl_to_central)
 
 
-def _kl_to_uniform(p: SphereDistribution, q: Uniform) -> Tensor:
-    require_one_sphere(p, q)
-    value = log_area(p.dimension) - p.entropy()
-    return value.expand(broadcast_shapes(p.batch_shape, q.batch_shape))
-
-
 def _kl_to_exponential_family(p: Any, q: VonMisesFisher | Watson) -> Tensor:
     """Return -entropy - E_p[log q], in which only the moments of p occur.
 
@@ -87,7 +81,7 @@ def _kl_to_exponential_family(p: Any, q: VonMisesFisher | Watson) -> Tensor:
 
 
 for _law in (GeneralAngularGaussian, AngularCentralGaussian):
-    register_kl(_law, Uniform)(_kl_to_uniform)
+    register_kl(_law, Uniform)(kl_to_uniform)
     for _family in (VonMisesFisher, Watson):
         register_kl(_law, _family)(_kl_to_exponential_family)
 

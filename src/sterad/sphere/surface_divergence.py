@@ -3,8 +3,8 @@
 The integral over the sphere has an axis: that of p or, where p is the direction of a Gaussian
 vector with a covariance, of the vector made isotropic, whose direction is mapped back. About this
 axis s = artanh(cosine) has panels of Gauss-Legendre nodes, and the angle across has nodes that are
-dense in the plane of a direction at which log q may be singular. Both are refined until the value
-no longer changes.
+dense in the plane of a direction at which log q may be singular (PowerSpherical). Both are refined
+until the value no longer changes.
 """
 
 from typing import Any
@@ -21,6 +21,7 @@ from sterad.sphere.distribution import SphereDistribution
 from sterad.sphere.divergence import evaluate_in_chunks, panel_nodes, require_one_sphere
 from sterad.sphere.gaussian_moments import whiten
 from sterad.sphere.general_angular_gaussian import GeneralAngularGaussian
+from sterad.sphere.power_spherical import PowerSpherical
 from sterad.sphere.quadrature import log_cosh, mass_interval, peak_nodes
 from sterad.sphere.rotational_law import RotationalLaw
 
@@ -47,7 +48,13 @@ def surface_divergence(p: SphereDistribution, q: SphereDistribution) -> Tensor:
     count = first.batch_shape.numel()
     parts = [slice(place, place + 1) for place in range(count)]
     values = [_refined(first.flatten(part), second.flatten(part)) for part in parts]
-    return torch.stack(values).clamp_min(0).reshape(shape)
+    return torch.stack(values).clamp_min(0).reshape(shape).to(_parameter(p, q))
+
+
+def _parameter(*laws: SphereDistribution) -> Tensor:
+    """Return a parameter of one of the laws; Uniform has none."""
+    values: list[Tensor] = [getattr(law, name) for law in laws for name in law.arg_constraints]
+    return values[0]
 
 
 def _refined(p: SphereDistribution, q: SphereDistribution) -> Tensor:
@@ -97,14 +104,13 @@ def surface_nodes(
 ) -> tuple[Tensor, Tensor]:
     """Return points, (n, d), and their probabilities under p, (n,)."""
     base = _axial_base(p)
-    pole = to_double(base.mean_direction)[0]
     factor = getattr(p, "scale_tril", None)
-    special = -to_double(q.mean_direction)[0] if isinstance(q, RotationalLaw) else pole.roll(1)
+    special = -to_double(getattr(q, "mean_direction", base.mean_direction))[0]
     if factor is not None:
         factor = to_double(factor)[0]
         special = torch.linalg.solve_triangular(factor, special.unsqueeze(-1), upper=False)[:, 0]
         special = torch.nn.functional.normalize(special, dim=0)
-    points, weights = _nodes_about(base, pole, special, refinement)
+    points, weights = _nodes_about(base, special, isinstance(q, PowerSpherical), refinement)
     if factor is not None:
         points = points @ factor.mT
     return torch.nn.functional.normalize(points, dim=-1), weights
@@ -123,14 +129,18 @@ def _axial_base(p: Any) -> RotationalLaw:
 
 
 def _nodes_about(
-    base: RotationalLaw, pole: Tensor, special: Tensor, refinement: int
+    base: RotationalLaw, special: Tensor, is_singular: bool, refinement: int
 ) -> tuple[Tensor, Tensor]:
-    """Return points about the pole and their probabilities, dense near the special direction."""
+    """Return points about the pole of the base and their probabilities.
+
+    They are dense in the plane of the special direction, and at it if log q is singular there.
+    """
+    pole = to_double(base.mean_direction)[0]
     like = to_double(base.concentration)
     cosine = (pole * special).sum()
     low, high = mass_interval(base._log_kernel, like, base.dimension)
-    ends = torch.atanh(cosine.clamp(-1 + 1e-16, 1 - 1e-16)).reshape(1)
-    s, gaps = panel_nodes(low, high, ends, FIRST_PANELS * refinement)
+    place = torch.atanh(cosine.clamp(-1 + 1e-16, 1 - 1e-16)).reshape(1)
+    s, gaps = panel_nodes(low, high, place if is_singular else None, FIRST_PANELS * refinement)
     height = base._log_kernel(torch.tanh(s)) - (base.dimension - 1) * log_cosh(s) + gaps.log()
     outer = torch.softmax(height, 0)[:, 0]
     across = torch.nn.functional.normalize(special - cosine * pole, dim=0)
