@@ -2,7 +2,7 @@
 
 python -m tests.sphere.make_references
 
-It adds the dimensions that the file does not have: delete the file to compute all of them. The test
+It adds what the file does not have: delete the file to compute all of it. The test
 test_references.py compares the laws with them, and computes some again with more nodes.
 """
 
@@ -18,7 +18,8 @@ from tests.sphere import oracle
 
 PATH = Path(__file__).with_name("references.json")
 PRINTED_DIGITS = 22
-References = dict[str, list[dict[str, Any]]]
+Cells = list[dict[str, Any]]
+References = dict[str, Cells]
 CONCENTRATIONS: dict[str, tuple[float, ...]] = {
     "VonMisesFisher": (0.3, 5e3),
     "PowerSpherical": (5e3, 0.3),
@@ -52,7 +53,7 @@ def make_law(name: str, dimension: int, kappa: float | torch.Tensor) -> Any:
 
 
 def moments(
-    name: str, dimension: int, kappa: float, cosines: list[str], count: int = 24
+    name: str, dimension: int, kappa: float, cosines: list[float], count: int = 24
 ) -> dict[str, Any]:
     """Return the entropy and both tails at the cosines."""
     entropy, tails = oracle.moments(name, kappa, dimension, cosines, count)
@@ -99,27 +100,41 @@ def _text(value: mp.mpf) -> str:
     return str(mp.nstr(value, PRINTED_DIGITS))
 
 
-def make(place: int) -> References:
-    """Return all references of one dimension."""
-    d, found = oracle.DIMENSIONS[place], new_references()
+def make_moments(place: int) -> Cells:
+    """Return entropies and tails of every law in one dimension."""
+    d, cells = oracle.DIMENSIONS[place], []
     for name, kappas in CONCENTRATIONS.items():
         kappa = kappas[place % len(kappas)]
         levels = torch.tensor([1e-7 if d > 3 else 1e-2, 0.3, 0.999], dtype=torch.float64)
-        cosines = [f"{t:.9f}" for t in make_law(name, d, kappa).icdf(levels).tolist()]
+        cosines = make_law(name, d, kappa).icdf(levels).tolist()
         cell = {"law": name, "dimension": d, "concentration": kappa, "cosines": cosines}
-        found["moments"].append(cell | moments(name, d, kappa, cosines))
-    for first, second in pairs(d):
-        cell = {"first": first, "second": second, "dimension": d}
-        found["divergences"].append(cell | {"divergence": divergence(first, second, d)})
-    for name in oracle.SCORES:
-        value = concentration(name, d, fitted_concentration(name, d))
-        found["fits"].append({"law": name, "dimension": d, "concentration": value})
-    return found
+        cells.append(cell | moments(name, d, kappa, cosines))
+    return cells
 
 
-def new_references() -> References:
-    """Return empty lists of references."""
-    return {"moments": [], "divergences": [], "fits": []}
+def make_divergences(place: int) -> Cells:
+    """Return divergences of every pair in one dimension."""
+    d = oracle.DIMENSIONS[place]
+    return [
+        {"first": p, "second": q, "dimension": d, "divergence": divergence(p, q, d)}
+        for p, q in pairs(d)
+    ]
+
+
+def make_fits(place: int) -> Cells:
+    """Return fitted concentrations in one dimension."""
+    d = oracle.DIMENSIONS[place]
+    return [
+        {
+            "law": name,
+            "dimension": d,
+            "concentration": concentration(name, d, fitted_concentration(name, d)),
+        }
+        for name in oracle.SCORES
+    ]
+
+
+KINDS = {"moments": make_moments, "divergences": make_divergences, "fits": make_fits}
 
 
 def read() -> References:
@@ -138,15 +153,14 @@ def write(found: References) -> None:
 
 
 def main() -> None:
-    """Add the missing dimensions."""
-    found = read() if PATH.exists() else new_references()
-    present = {cell["dimension"] for cell in found["fits"]}
+    """Add what the file does not have."""
+    found = read() if PATH.exists() else {kind: [] for kind in KINDS}
     for place, dimension in enumerate(oracle.DIMENSIONS):
-        if dimension not in present:
-            for kind, cells in make(place).items():
-                found[kind] += cells
-            write(found)
-            print(dimension, flush=True)
+        for kind, make in KINDS.items():
+            if not any(cell["dimension"] == dimension for cell in found[kind]):
+                found[kind] += make(place)
+                write(found)
+                print(dimension, kind, flush=True)
 
 
 if __name__ == "__main__":

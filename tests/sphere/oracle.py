@@ -153,7 +153,7 @@ def panels(ends: list[mp.mpf], count: int) -> Nodes:
 
 
 def moments(
-    name: str, kappa: float, dimension: int, cosines: list[str], count: int = 24
+    name: str, kappa: float, dimension: int, cosines: list[float], count: int = 24
 ) -> tuple[mp.mpf, list[tuple[mp.mpf, mp.mpf]]]:
     """Return the entropy with respect to area, and the probabilities below and above cosines."""
     with mp.workdps(DIGITS + 20):

@@ -21,6 +21,7 @@ from sterad.errors import SteradError
 from sterad.sphere.constraints import broadcast_shapes
 from sterad.sphere.cumulative import KernelTable
 from sterad.sphere.distribution import SphereDistribution
+from sterad.sphere.power_spherical import PowerSpherical
 from sterad.sphere.quadrature import expectation, log_area, log_cosh, mass_interval, peak_nodes
 from sterad.sphere.rotational_law import RotationalLaw
 from sterad.sphere.uniform import Uniform
@@ -30,6 +31,8 @@ EQUAL_PANELS = 40
 LEVELS = 14
 """Panels on each side of a special point, each a quarter of the one before it."""
 PANEL_NODES = 12
+CIRCLE_REACH = 45.0
+"""Largest |artanh(t)| on the circle: the mass beyond is exp(-45)."""
 CHUNK_COSINES = 1 << 16
 """Cosines whose log kernel is evaluated at once."""
 
@@ -90,6 +93,8 @@ def _relative_position(p: RotationalLaw, q: RotationalLaw) -> tuple[Tensor, Tens
 
 def mean_log_ratio(p: RotationalLaw, q: RotationalLaw) -> Tensor:
     """Return E_p[log p - log q] by quadrature, for laws with one batch dimension: (k,)."""
+    if p.dimension == 2 and isinstance(q, PowerSpherical):
+        return _ratio_to_power_spherical(p, q)
     cosine, sine = _relative_position(p, q)
     like = to_double(p.concentration)
     low, high = mass_interval(p._log_kernel, like.detach(), p.dimension)
@@ -109,6 +114,26 @@ def mean_log_ratio(p: RotationalLaw, q: RotationalLaw) -> Tensor:
         return (log_kernel(cosines) * tangent_weights[:, None, None]).sum(0)
 
     return (weights * (own - evaluate_in_chunks(other, s, len(z)))).sum(0)
+
+
+def _ratio_to_power_spherical(p: RotationalLaw, q: PowerSpherical) -> Tensor:
+    """Return the same on the circle.
+
+    There 1e-8 of the points are so close to the antipode of q that 1 + t is lost to rounding, and
+    log(1 + t) is large. In s about the axis of q, log((1 + t)/2) is the log-sigmoid of 2s.
+    """
+    cosine, sine = _relative_position(p, q)
+    reach = torch.full_like(cosine.detach(), CIRCLE_REACH)
+    special = torch.atanh(cosine.detach().clamp(-1 + 1e-16, 1 - 1e-16))
+    s, gaps = panel_nodes(-reach, reach, special)
+    along, across = torch.tanh(s) * cosine, torch.exp(-log_cosh(s)) * sine
+    own = p._log_kernel(torch.cat([along + across, along - across]).clamp(-1, 1))
+    weights = torch.softmax(own + (gaps.log() - log_cosh(s)).repeat(2, 1), 0)
+    mean_log = (weights * torch.nn.functional.logsigmoid(2 * s).repeat(2, 1)).sum(0)
+    at_mode = q._log_kernel(torch.ones_like(cosine))
+    kappa = to_double(p.concentration)
+    own_mean = expectation(p._log_kernel, p._log_kernel, kappa, p.dimension)
+    return own_mean - at_mode - to_double(q.concentration) * mean_log
 
 
 def _fast_kernel(law: RotationalLaw) -> Callable[[Tensor], Tensor]:

@@ -6,7 +6,6 @@ scikit-learn is not imported: its conventions for estimators are implemented her
 import math
 import numbers
 import warnings
-from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -37,6 +36,7 @@ from sterad.sphere.mixture_em import (
     Settings,
     chunk_width,
     run_em,
+    select_component,
 )
 from sterad.sphere.quadrature import log_area
 from sterad.sphere.rows import Rows, read_rows, warn_of_zero_rows
@@ -296,12 +296,3 @@ def resolve_law(law: Any) -> Any:
         f"law is {law!r}: give a registered name, one of {', '.join([*LAWS, *OTHER_LAWS])}, or a "
         "class of laws"
     )
-
-
-def select_component(law: SphereDistribution, index: int) -> SphereDistribution:
-    """Return one law of a batch of shape (k,)."""
-    selected = copy(law)
-    selected._batch_shape = torch.Size()
-    for name in law.arg_constraints:
-        setattr(selected, name, getattr(law, name)[index])
-    return selected
