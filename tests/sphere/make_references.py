@@ -102,7 +102,8 @@ def _text(value: mp.mpf) -> str:
 
 def make_moments(place: int) -> Cells:
     """Return entropies and tails of every law in one dimension."""
-    d, cells = oracle.DIMENSIONS[place], []
+    d = oracle.DIMENSIONS[place]
+    cells: Cells = []
     for name, kappas in CONCENTRATIONS.items():
         kappa = kappas[place % len(kappas)]
         levels = torch.tensor([1e-7 if d > 3 else 1e-2, 0.3, 0.999], dtype=torch.float64)
