@@ -66,7 +66,7 @@ def projected_student_t(kappa: float, dimension: int, df: float = DF) -> Kernel:
     scale = k / mp.sqrt(nu + k * k)
 
     def radial(b: mp.mpf) -> mp.mpf:
-        return mp.hyp2f1(d, nu, (d + nu + 1) / 2, (1 + b) / 2)
+        return mp.hyp2f1(d, nu, (d + nu + 1) / 2, (1 + b) / 2, maxterms=10**6)
 
     constant = mp.log(radial(mp.mpf(0))) + nu / 2 * mp.log1p(k * k / nu)
     return lambda t: mp.log(radial(scale * t)) - constant
