@@ -24,34 +24,25 @@ def name_of(cell: dict[str, Any]) -> str:
     return f"{law}-{cell['dimension']}"
 
 
-def each(kind: str) -> Any:
-    """Parametrize over the cells of the file; a slow test computes dimensions that it lacks."""
-    stored = REFERENCES[kind]
-    present = {cell["dimension"] for cell in stored}
-    missing = [
-        pytest.param([kind, place], id=f"{kind}-{d}", marks=pytest.mark.slow)
-        for place, d in enumerate(oracle.DIMENSIONS)
-        if d not in present
-    ]
-    return pytest.mark.parametrize(
-        "cells", [*(pytest.param([cell], id=name_of(cell)) for cell in stored), *missing]
-    )
+def each(kind: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("cell", REFERENCES[kind], ids=name_of)
 
 
-def computed(cells: list[Any]) -> list[dict[str, Any]]:
-    """Return cells, computed if their kind and place are given."""
-    if isinstance(cells[0], str):
-        return make_references.KINDS[cells[0]](cells[1])
-    return cells
+def test_every_law_has_every_dimension() -> None:
+    laws = set(oracle.KERNELS)
+    for dimension in oracle.DIMENSIONS:
+        found = {
+            kind: [cell for cell in cells if cell["dimension"] == dimension]
+            for kind, cells in REFERENCES.items()
+        }
+        assert {cell["law"] for cell in found["moments"]} == laws
+        assert {cell["first"][0] for cell in found["divergences"]} == laws
+        assert {cell["second"][0] for cell in found["divergences"]} == laws
+        assert {cell["law"] for cell in found["fits"]} == set(oracle.SCORES)
 
 
 @each("moments")
-def test_entropy_and_both_tails(cells: list[Any]) -> None:
-    for cell in computed(cells):
-        check_moments(cell)
-
-
-def check_moments(cell: dict[str, Any]) -> None:
+def test_entropy_and_both_tails(cell: dict[str, Any]) -> None:
     law = make_law(cell["law"], cell["dimension"], cell["concentration"])
     assert law.entropy().item() == pytest.approx(float(cell["entropy"]), rel=1e-8, abs=1e-8)
     cosines = torch.tensor(cell["cosines"], dtype=torch.float64)
@@ -63,12 +54,7 @@ def check_moments(cell: dict[str, Any]) -> None:
 
 
 @each("divergences")
-def test_divergence(cells: list[Any]) -> None:
-    for cell in computed(cells):
-        check_divergence(cell)
-
-
-def check_divergence(cell: dict[str, Any]) -> None:
+def test_divergence(cell: dict[str, Any]) -> None:
     d, cosine = cell["dimension"], float(make_references.ANGLE_COSINE)
     p, q = (make_law(name, d, kappa) for name, kappa in (cell["first"], cell["second"]))
     turned = torch.zeros(d, dtype=torch.float64)
@@ -78,10 +64,9 @@ def check_divergence(cell: dict[str, Any]) -> None:
 
 
 @each("fits")
-def test_fitted_concentration(cells: list[Any]) -> None:
-    for cell in computed(cells):
-        found = make_references.fitted_concentration(cell["law"], cell["dimension"])
-        assert found == pytest.approx(float(cell["concentration"]), rel=1e-8)
+def test_fitted_concentration(cell: dict[str, Any]) -> None:
+    found = make_references.fitted_concentration(cell["law"], cell["dimension"])
+    assert found == pytest.approx(float(cell["concentration"]), rel=1e-8)
 
 
 def assert_same(found: mp.mpf | str, stored: str) -> None:
