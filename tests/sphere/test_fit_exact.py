@@ -1,4 +1,7 @@
-"""Fitted concentrations against mpmath at 50 digits, and coverage of confidence intervals."""
+"""Fitted concentrations against mpmath at 50 digits, and coverage of confidence intervals.
+
+test_references.py has those of the angular Gaussian and of the projected Student t.
+"""
 
 from typing import Any
 
@@ -100,23 +103,6 @@ def test_watson(dimension: int, square: float) -> None:
 
         root = float(mp.findroot(gap, (found * 0.999, found * 1.001), tol=1e-30))
     assert found == pytest.approx(root, rel=1e-8)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dimension", [2, 3, 16, 128])
-def test_angular_gaussian(dimension: int) -> None:
-    points = draw(AngularGaussian, dimension, 1.5, count=8)
-    law = AngularGaussian.fit(points).law
-    with mp.workdps(oracle.DIGITS):
-        values = cosines(points, law.mean_direction)
-
-        def log_likelihood(k: mp.mpf) -> mp.mpf:
-            kernel = oracle.angular_gaussian(k, dimension)
-            return mp.fsum(kernel(t) for t in values)
-
-        k = law.concentration.item()
-        root = mp.findroot(lambda k: mp.diff(log_likelihood, k), (k * 0.999, k * 1.001), tol=1e-25)
-    assert k == pytest.approx(float(root), rel=1e-8)
 
 
 @pytest.mark.slow

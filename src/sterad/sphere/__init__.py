@@ -1,6 +1,6 @@
 """Stage 7: laws and directions on the unit sphere, in any dimension."""
 
-import sterad.sphere.divergence  # noqa: F401  registers kl_divergence
+import sterad.sphere.gaussian_divergence  # noqa: F401  registers kl_divergence
 from sterad.sphere.angular_central_gaussian import AngularCentralGaussian
 from sterad.sphere.angular_gaussian import AngularGaussian, equivalent_temperature
 from sterad.sphere.directions import moving_means, random_orthonormal, regular_simplex

@@ -17,7 +17,7 @@ from sterad.sphere.covariance import cholesky_or_error, require_full_rank, unit_
 from sterad.sphere.distribution import SphereDistribution
 from sterad.sphere.fit import Fit
 from sterad.sphere.gaussian_fit import pack, raw_factor, unit_factor, unpack
-from sterad.sphere.gaussian_moments import direction_moments
+from sterad.sphere.gaussian_moments import direction_entropy, direction_moments
 from sterad.sphere.observed_information import MAX_PARAMETERS, DeferredErrors, gaussian_errors
 from sterad.sphere.quadrature import log_area
 from sterad.sphere.weighted_points import WeightedPoints, outer_sum
@@ -88,6 +88,10 @@ class AngularCentralGaussian(SphereDistribution):
         """A leading eigenvector of Σ, one of two opposite modes: (*batch, d)."""
         vectors: Tensor = torch.linalg.eigh(self.covariance_matrix)[1]
         return vectors[..., -1]
+
+    def entropy(self) -> Tensor:
+        """Return the entropy with respect to area: (*batch)."""
+        return direction_entropy(self.mean, self.scale_tril).to(self.scale_tril)
 
     def _draw(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         like = self.scale_tril

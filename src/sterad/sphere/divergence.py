@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, register_kl
+from torch.distributions import register_kl
 from torch.utils.checkpoint import checkpoint
 
 from sterad.devices import to_double
@@ -21,6 +21,7 @@ from sterad.errors import SteradError
 from sterad.sphere.constraints import broadcast_shapes
 from sterad.sphere.cumulative import KernelTable
 from sterad.sphere.distribution import SphereDistribution
+from sterad.sphere.power_spherical import PowerSpherical
 from sterad.sphere.quadrature import expectation, log_area, log_cosh, mass_interval, peak_nodes
 from sterad.sphere.rotational_law import RotationalLaw
 from sterad.sphere.uniform import Uniform
@@ -30,6 +31,8 @@ EQUAL_PANELS = 40
 LEVELS = 14
 """Panels on each side of a special point, each a quarter of the one before it."""
 PANEL_NODES = 12
+CIRCLE_REACH = 45.0
+"""Largest |artanh(t)| on the circle: the mass beyond is exp(-45)."""
 CHUNK_COSINES = 1 << 16
 """Cosines whose log kernel is evaluated at once."""
 
@@ -43,12 +46,15 @@ def require_one_sphere(p: SphereDistribution, q: SphereDistribution) -> None:
         )
 
 
-def _panel_nodes(low: Tensor, high: Tensor, special: Tensor) -> tuple[Tensor, Tensor]:
-    """Return nodes and weights on [low, high], dense near ±special: (n, k) each."""
-    even = torch.linspace(0, 1, EQUAL_PANELS + 1, dtype=torch.float64, device=low.device)
+def panel_nodes(
+    low: Tensor, high: Tensor, special: Tensor | None, panels: int = EQUAL_PANELS
+) -> tuple[Tensor, Tensor]:
+    """Return nodes and weights on [low, high], dense near ±special if given: (n, k) each."""
+    even = torch.linspace(0, 1, panels + 1, dtype=torch.float64, device=low.device)
     levels = torch.arange(LEVELS, dtype=torch.float64, device=low.device)
     reach = torch.cat([4.0**-levels, torch.zeros_like(levels[:1])]).unsqueeze(-1) * (high - low)
-    near = [center + side * reach for center in (special, -special) for side in (-1, 1)]
+    centers = () if special is None else (special, -special)
+    near = [center + side * reach for center in centers for side in (-1, 1)]
     edges = torch.cat([low + (high - low) * even.unsqueeze(-1), *near])
     edges = torch.minimum(torch.maximum(edges, low), high).sort(0).values
     x, w = (
@@ -87,11 +93,13 @@ def _relative_position(p: RotationalLaw, q: RotationalLaw) -> tuple[Tensor, Tens
 
 def mean_log_ratio(p: RotationalLaw, q: RotationalLaw) -> Tensor:
     """Return E_p[log p - log q] by quadrature, for laws with one batch dimension: (k,)."""
+    if p.dimension == 2 and isinstance(q, PowerSpherical):
+        return _ratio_to_power_spherical(p, q)
     cosine, sine = _relative_position(p, q)
     like = to_double(p.concentration)
     low, high = mass_interval(p._log_kernel, like.detach(), p.dimension)
     special = torch.atanh(cosine.detach().clamp(-1 + 1e-16, 1 - 1e-16))
-    s, log_weights = _panel_nodes(low, high, special)
+    s, log_weights = panel_nodes(low, high, special)
     log_weights = log_weights.log() - (p.dimension - 1) * log_cosh(s)
     own = p._log_kernel(torch.tanh(s))
     weights = torch.softmax(own + log_weights, 0)
@@ -105,7 +113,27 @@ def mean_log_ratio(p: RotationalLaw, q: RotationalLaw) -> Tensor:
         cosines = (along + across * z[:, None, None]).clamp(-1, 1)
         return (log_kernel(cosines) * tangent_weights[:, None, None]).sum(0)
 
-    return (weights * (own - _in_chunks(other, s, len(z)))).sum(0)
+    return (weights * (own - evaluate_in_chunks(other, s, len(z)))).sum(0)
+
+
+def _ratio_to_power_spherical(p: RotationalLaw, q: PowerSpherical) -> Tensor:
+    """Return the same on the circle.
+
+    There 1e-8 of the points are so close to the antipode of q that 1 + t is lost to rounding, and
+    log(1 + t) is large. In s about the axis of q, log((1 + t)/2) is the log-sigmoid of 2s.
+    """
+    cosine, sine = _relative_position(p, q)
+    reach = torch.full_like(cosine.detach(), CIRCLE_REACH)
+    special = torch.atanh(cosine.detach().clamp(-1 + 1e-16, 1 - 1e-16))
+    s, gaps = panel_nodes(-reach, reach, special)
+    along, across = torch.tanh(s) * cosine, torch.exp(-log_cosh(s)) * sine
+    own = p._log_kernel(torch.cat([along + across, along - across]).clamp(-1, 1))
+    weights = torch.softmax(own + (gaps.log() - log_cosh(s)).repeat(2, 1), 0)
+    mean_log = (weights * torch.nn.functional.logsigmoid(2 * s).repeat(2, 1)).sum(0)
+    at_mode = q._log_kernel(torch.ones_like(cosine))
+    kappa = to_double(p.concentration)
+    own_mean = expectation(p._log_kernel, p._log_kernel, kappa, p.dimension)
+    return own_mean - at_mode - to_double(q.concentration) * mean_log
 
 
 def _fast_kernel(law: RotationalLaw) -> Callable[[Tensor], Tensor]:
@@ -115,7 +143,7 @@ def _fast_kernel(law: RotationalLaw) -> Callable[[Tensor], Tensor]:
     return table if table.is_resolved else law._log_kernel
 
 
-def _in_chunks(function: Callable[[Tensor], Tensor], rows: Tensor, factor: int) -> Tensor:
+def evaluate_in_chunks(function: Callable[[Tensor], Tensor], rows: Tensor, factor: int) -> Tensor:
     """Evaluate a function of the rows in parts; with gradients, parts are evaluated again."""
     size = max(1, CHUNK_COSINES // max(1, rows.shape[1] * factor))
     parts = rows.split(size)
@@ -161,7 +189,8 @@ def _kl_from_uniform(p: Uniform, q: RotationalLaw) -> Tensor:
 
 
 @register_kl(RotationalLaw, Uniform)  # type: ignore[untyped-decorator]
-def _kl_to_uniform(p: RotationalLaw, q: Uniform) -> Tensor:
+def kl_to_uniform(p: SphereDistribution, q: Uniform) -> Tensor:
+    """Return the log area minus the entropy of p."""
     require_one_sphere(p, q)
     value = log_area(p.dimension) - p.entropy()
     return value.expand(broadcast_shapes(p.batch_shape, q.batch_shape))
@@ -171,11 +200,3 @@ def _kl_to_uniform(p: RotationalLaw, q: Uniform) -> Tensor:
 def _kl_of_uniforms(p: Uniform, q: Uniform) -> Tensor:
     require_one_sphere(p, q)
     return p.entropy().new_zeros(broadcast_shapes(p.batch_shape, q.batch_shape))
-
-
-@register_kl(SphereDistribution, SphereDistribution)  # type: ignore[untyped-decorator]
-def _kl_without_formula(p: Distribution, q: Distribution) -> Tensor:
-    raise NotImplementedError(
-        f"there is no formula for the divergence between {type(p).__name__} and {type(q).__name__}:"
-        " estimate it as the mean of p.log_prob(x) - q.log_prob(x) over samples x of p"
-    )

@@ -27,7 +27,7 @@ from sterad.sphere.gaussian_fit import (
     moment_start,
     unit_factor,
 )
-from sterad.sphere.gaussian_moments import direction_moments
+from sterad.sphere.gaussian_moments import direction_entropy, direction_moments
 from sterad.sphere.observed_information import GaussianErrors
 from sterad.sphere.quadrature import log_area, log_chi_mgf
 from sterad.sphere.weighted_points import WeightedPoints
@@ -136,6 +136,10 @@ class GeneralAngularGaussian(SphereDistribution):
         radial = log_chi_mgf(gamma, self.dimension) - center.square().sum((-2, -1)) / 2
         density: Tensor = radial - self.dimension / 2 * a.log() - log_volume
         return density.to(value.device, torch.promote_types(value.dtype, self.loc.dtype))
+
+    def entropy(self) -> Tensor:
+        """Return the entropy with respect to area: (*batch)."""
+        return direction_entropy(self.loc, self.scale_tril).to(self.loc)
 
     def _draw(self, shape: torch.Size, generator: torch.Generator | None) -> Tensor:
         mean = self.loc

@@ -6,7 +6,6 @@ scikit-learn is not imported: its conventions for estimators are implemented her
 import math
 import numbers
 import warnings
-from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -37,8 +36,10 @@ from sterad.sphere.mixture_em import (
     Settings,
     chunk_width,
     run_em,
+    select_component,
 )
-from sterad.sphere.rows import Rows, read_rows
+from sterad.sphere.quadrature import log_area
+from sterad.sphere.rows import Rows, read_rows, warn_of_zero_rows
 from sterad.sphere.watson import Watson
 
 Array = npt.NDArray[Any]
@@ -61,7 +62,8 @@ class SphericalMixture(EstimatorParameters):
     where a component means a cluster. n_init: runs from different starts, of which the best is
     kept. A run ends when the mean log-likelihood rises by less than `tol`, or after `max_iter`
     steps. normalize: whether rows are divided by their lengths; if not, rows that are not of unit
-    length are refused. random_state: the seed, or a generator of numpy or torch.
+    length are refused. Rows of zeros have no direction: they have no influence on a fit, and their
+    density is uniform. random_state: the seed, or a generator of numpy or torch.
 
     Memory does not grow with the number of rows for von Mises-Fisher; other laws keep
     n · n_components responsibilities in float64.
@@ -122,6 +124,7 @@ class SphericalMixture(EstimatorParameters):
                 f"there are n_samples = {present} rows with a positive weight and n_components is "
                 f"{self.n_components}: give at least as many rows as components"
             )
+        warn_of_zero_rows(rows)
         best = self._best_run(rows, settings)
         if not best.converged:
             warnings.warn(
@@ -260,8 +263,13 @@ class SphericalMixture(EstimatorParameters):
         names = getattr(self, "feature_names_in_", None)
         check_names(column_names(X), names, type(self).__name__)
         rows = read_rows(X, None, self.normalize, self.n_features_in_)
-        chunks = rows.chunks(chunk_width(components))
-        parts = [function(components.log_joint(points)) for _, points in chunks]
+        parts = []
+        for place, points in rows.chunks(chunk_width(components)):
+            log_joint = components.log_joint(points)
+            # Nothing is known of a row without a direction: prior weights and a uniform density.
+            unknown = components.log_weights - log_area(rows.dimension)
+            log_joint[rows.lacks_direction(place)] = unknown
+            parts.append(function(log_joint))
         values: Array = torch.cat(parts).numpy()
         return values
 
@@ -288,12 +296,3 @@ def resolve_law(law: Any) -> Any:
         f"law is {law!r}: give a registered name, one of {', '.join([*LAWS, *OTHER_LAWS])}, or a "
         "class of laws"
     )
-
-
-def select_component(law: SphereDistribution, index: int) -> SphereDistribution:
-    """Return one law of a batch of shape (k,)."""
-    selected = copy(law)
-    selected._batch_shape = torch.Size()
-    for name in law.arg_constraints:
-        setattr(selected, name, getattr(law, name)[index])
-    return selected

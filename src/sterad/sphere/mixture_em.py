@@ -5,6 +5,7 @@ Mises-Fisher Distributions", JMLR 6, 2005: soft and hard assignments, here for a
 """
 
 import math
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -256,3 +257,12 @@ def reseed(
     except NotImplementedError:  # a law without a mode: all components start again
         kept = None
     return start(rows, settings, generator, kept)
+
+
+def select_component(law: SphereDistribution, index: int) -> SphereDistribution:
+    """Return one law of a batch of shape (k,)."""
+    selected = copy(law)
+    selected._batch_shape = torch.Size()
+    for name in law.arg_constraints:
+        setattr(selected, name, getattr(law, name)[index])
+    return selected

@@ -33,7 +33,8 @@ class Rows:
     """Points (n, d) in their own dtype, and weights (n,) in float64.
 
     inverse_lengths: (n,) float64, by which rows are multiplied when they are read; None for rows
-    that are of unit length.
+    that are of unit length. It is zero for rows of zeros, which have no direction: they have weight
+    zero and are read as the first axis.
     """
 
     points: Tensor
@@ -73,7 +74,15 @@ class Rows:
         points = self.points[place].double()
         if self.inverse_lengths is None:
             return points
-        return points * self.inverse_lengths[place].unsqueeze(1)
+        points = points * self.inverse_lengths[place].unsqueeze(1)
+        points[self.lacks_direction(place), 0] = 1
+        return points
+
+    def lacks_direction(self, place: slice) -> Tensor:
+        """Return which rows are zero: (n,) bool."""
+        if self.inverse_lengths is None:
+            return torch.zeros(len(self.points[place]), dtype=torch.bool, device="cpu")
+        return self.inverse_lengths[place] == 0
 
 
 def read_rows(
@@ -92,7 +101,20 @@ def read_rows(
     for start in range(0, len(points), size):
         part = points[start : start + size]
         inverse_lengths[start : start + size] = _inverse_lengths(part, start, normalize)
-    return Rows(points, masses, inverse_lengths if normalize else None)
+    if not normalize:
+        return Rows(points, masses)
+    return Rows(points, masses * (inverse_lengths > 0), inverse_lengths)
+
+
+def warn_of_zero_rows(rows: Rows) -> None:
+    """Warn if rows of zeros have no influence on a fit."""
+    count = int(rows.lacks_direction(slice(None)).sum())
+    if count:
+        warnings.warn(
+            f"{count} of {len(rows)} rows of X are zero and have no direction: they have no "
+            "influence on the fit",
+            stacklevel=3,
+        )
 
 
 def _as_points(x: Any, fitted_dimension: int | None) -> Tensor:
@@ -172,7 +194,7 @@ def _as_weights(weights: Any, n: int) -> Tensor:
 
 
 def _inverse_lengths(points: Tensor, first: int, normalize: bool) -> Tensor:
-    """Return 1/length of each row, and refuse rows that are not finite or have no direction."""
+    """Return 1/length of each row, 0 for rows of zeros, and refuse rows that are not finite."""
     largest = points.abs().amax(1).double()
     if not bool(largest.isfinite().all()):
         row = first + int((~largest.isfinite()).nonzero()[0])
@@ -183,12 +205,8 @@ def _inverse_lengths(points: Tensor, first: int, normalize: bool) -> Tensor:
     if not normalize:
         require_unit("a row of X (with normalize=False)", points)
         return largest
-    if not bool((largest > SMALLEST_LENGTH).all()):
-        row = first + int((largest <= SMALLEST_LENGTH).nonzero()[0])
-        raise SteradError(
-            f"row {row} of X is zero and has no direction: remove zero rows before the fit"
-        )
     # Divided by the largest coordinate first, so that squares neither overflow nor underflow.
-    scaled = points.double() / largest.unsqueeze(1)
+    is_zero = largest <= SMALLEST_LENGTH
+    scaled = points.double() / largest.masked_fill(is_zero, 1).unsqueeze(1)
     lengths: Tensor = torch.linalg.vector_norm(scaled, dim=1) * largest
-    return lengths.reciprocal()
+    return lengths.reciprocal().masked_fill(is_zero, 0)

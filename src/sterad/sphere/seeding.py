@@ -1,7 +1,9 @@
 """Start values of a mixture: k-means++ on cosines.
 
 D. Arthur and S. Vassilvitskii, "k-means++: The Advantages of Careful Seeding", SODA 2007. On the
-sphere half of the squared distance is 1 - cosine. Each center is the best of a few candidates.
+sphere half of the squared distance is 1 - cosine. Each center is the best of a few candidates. Rows
+are drawn in the order of their projections on a fixed direction, so that the start depends neither
+on their order nor on whether a row is repeated or has a weight.
 """
 
 import math
@@ -27,9 +29,9 @@ def choose_centers(
     gaps = torch.ones(len(rows), dtype=torch.float64, device="cpu")
     for center in centers:
         gaps = torch.minimum(gaps, _gaps(rows, center.unsqueeze(0), is_axial)[0])
-    candidates = 2 + int(math.log(count))
+    candidates, order = 2 + int(math.log(count)), _content_order(rows)
     while len(centers) < count:
-        drawn = _draw(gaps * rows.weights, candidates if centers else 1, generator)
+        drawn = _draw(gaps * rows.weights, order, candidates if centers else 1, generator)
         if drawn is None:
             raise SteradError(
                 f"X has only {len(centers)} different directions and n_components is {count}: "
@@ -56,8 +58,19 @@ def _gaps(rows: Rows, centers: Tensor, is_axial: bool) -> Tensor:
     return gaps
 
 
-def _draw(masses: Tensor, count: int, generator: torch.Generator) -> Tensor | None:
+def _content_order(rows: Rows) -> Tensor:
+    """Return row numbers in an order that depends on the rows alone: (n,)."""
+    # Square roots have no rational relation, so that different rows rarely have equal projections.
+    direction = torch.arange(1, rows.dimension + 1, dtype=torch.float64, device="cpu").sqrt().sin()
+    keys = torch.empty(len(rows), dtype=torch.float64, device="cpu")
+    for place, points in rows.chunks():
+        keys[place] = points @ direction
+    return keys.argsort(stable=True)
+
+
+def _draw(masses: Tensor, order: Tensor, count: int, generator: torch.Generator) -> Tensor | None:
     """Draw row numbers with probabilities in proportion to `masses`; None if all are zero."""
+    masses = masses[order]
     total = masses.cumsum(0)
     if float(total[-1]) <= 0:
         return None
@@ -65,4 +78,4 @@ def _draw(masses: Tensor, count: int, generator: torch.Generator) -> Tensor | No
     # `right` never returns a row of mass zero, unless rounding carries u to the total itself.
     index = torch.searchsorted(total, uniform * total[-1], right=True)
     last = int(masses.nonzero()[-1])
-    return index.clamp_max(last)
+    return order[index.clamp_max(last)]
