@@ -68,6 +68,9 @@ SMALL_VARIANTS = {
     "sterad search agd-fd --dataset cifar100 --root DATA": (
         f"sterad search agd-fd {FIXED} --per-class 12 --trials 1 --seeds 7 --workers 1"
     ),
+    "sterad search agd-fd --space combinations": (
+        f"+ {RUN} --projection 8 --per-class 12 --trials 1 --seeds 7 --workers 1"
+    ),
     "sterad search er --save-tuned my-values.toml": (
         f"+ {RUN} --per-class 12 --trials 1 --seeds 7 --workers 1"
     ),
@@ -94,6 +97,7 @@ SMALL_VARIANTS = {
 SLOW_COMMANDS = {
     *(f"sterad bench{options}" for options in ("", " --full", " --precision float32")),
     *("sterad bench agd-fd --rounds 40", "sterad bench --json bench.json"),
+    "sterad search agd-fd --space combinations",
     *("python benchmarks/control.py cifar100 16", "sterad study studies/digits.toml --workers 2"),
 }
 STUDY = """
