@@ -68,8 +68,9 @@ SMALL_VARIANTS = {
     "sterad search agd-fd --dataset cifar100 --root DATA": (
         f"sterad search agd-fd {FIXED} --per-class 12 --trials 1 --seeds 7 --workers 1"
     ),
-    "sterad search agd-fd --space combinations": (
-        f"+ {RUN} --projection 8 --per-class 12 --trials 1 --seeds 7 --workers 1"
+    "sterad search agd-fd --space combinations --dataset cifar100 --root DATA": (
+        "sterad search agd-fd --space combinations --dataset synthetic --image-size 16 --width 2 "
+        "--per-class 12 --projection 16 --threads 1 --trials 1 --seeds 7 --workers 1"
     ),
     "sterad search er --save-tuned my-values.toml": (
         f"+ {RUN} --per-class 12 --trials 1 --seeds 7 --workers 1"
@@ -97,7 +98,7 @@ SMALL_VARIANTS = {
 SLOW_COMMANDS = {
     *(f"sterad bench{options}" for options in ("", " --full", " --precision float32")),
     *("sterad bench agd-fd --rounds 40", "sterad bench --json bench.json"),
-    "sterad search agd-fd --space combinations",
+    "sterad search agd-fd --space combinations --dataset cifar100 --root DATA",
     *("python benchmarks/control.py cifar100 16", "sterad study studies/digits.toml --workers 2"),
 }
 STUDY = """

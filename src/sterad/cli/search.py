@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from sterad.experiments.search.search import Search
 
 MAX_PRINTED_TRIALS = 10
+MAX_VALUE_COLUMNS = 8
+"""More values than this are written as a text, because columns of a terminal would be too narrow."""
 
 
 @dataclass(frozen=True)
@@ -186,11 +188,15 @@ def print_trials(search: "Search") -> None:
     table = Table(title=f"{complete} trials, {stopped} stopped early")
     names = [dimension.name for dimension in search.plan.space.dimensions]
     names += [search.plan.budget.adapted.name] if search.plan.budget is not None else []
-    for name in ("trial", "accuracy", *names):
-        table.add_column(name, justify="right")
+    heads = names if len(names) <= MAX_VALUE_COLUMNS else ["values"]
+    for name in ("trial", "accuracy", *heads):
+        table.add_column(name, justify="left" if name == "values" else "right")
     for trial in search.ranked_trials()[:MAX_PRINTED_TRIALS]:
         values = search.plan.values(trial.params)
         cells = [_format_value(values.get(name, "-")) for name in names]
+        if heads != names:
+            pairs = zip(names, cells, strict=True)
+            cells = [", ".join(f"{name} = {cell}" for name, cell in pairs if name in values)]
         summary = summarize(trial.user_attrs["finals"])
         std = "" if summary.std is None else f" ± {summary.std:.2%}"
         table.add_row(str(trial.number), f"{summary.mean:.2%}{std}", *cells)
