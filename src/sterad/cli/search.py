@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 MAX_PRINTED_TRIALS = 10
 MAX_VALUE_COLUMNS = 8
-"""More values than this are written as a text, because columns of a terminal would be too narrow."""
+"""More values are written as a text: the columns of a terminal would be too narrow."""
 
 
 @dataclass(frozen=True)
