@@ -25,13 +25,14 @@ STUDIES = {
     "box-cifar100": "CIFAR-100 at 16x16, 50 images per class, memory 500",
     "box-cifar10": "CIFAR-10 at 16x16, 300 images per class, memory 200",
     "digits": "Digits, memory 200",
+    "digits-later": "Digits, memory 200, later methods",
     "digits-features": "Digits, learners on pixels",
 }
 """Studies whose records the pages show, from the largest to the smallest."""
 STREAMS = ("clear", "blurry")
 BOUNDS = {"finetune": "fine-tuning", "joint": "joint", "randumb": "control (randumb)"}
 """Methods that every table and figure is compared with, where a study has them."""
-SAME_STREAM = {"digits-features": "digits", "digits": "digits-features"}
+SAME_STREAM = ("digits", "digits-features", "digits-later")
 """Studies on the same streams, each of which has some of the bounds."""
 
 
@@ -53,8 +54,9 @@ def select(study: str, method: str, stream: str) -> list[RunRecord]:
 
 def bound_records(study: str, bound: str, stream: str) -> list[RunRecord]:
     """Return the records of a bound on the stream of a study."""
-    other = SAME_STREAM.get(study, study)
-    return select(study, bound, stream) or select(other, bound, stream)
+    others = SAME_STREAM if study in SAME_STREAM else ()
+    found = (select(one, bound, stream) for one in (study, *others))
+    return next(filter(None, found), [])
 
 
 def write_method_pages(folder: Path) -> None:

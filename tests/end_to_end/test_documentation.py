@@ -88,7 +88,13 @@ SMALL_VARIANTS = {
     **{
         f"sterad study studies/{name}.toml --out runs/{name}": "+ --dry-run"
         for name in (
-            *("digits", "box-cifar100", "ablation-directions", "ablation-concentration"),
+            *(
+                "digits",
+                "digits-later",
+                "box-cifar100",
+                "ablation-directions",
+                "ablation-concentration",
+            ),
             *("ablation-views", "full-cifar100", "reference-scr-paper", "reference-scr-paper-more"),
             *("reference-survey-20-tasks", "reference-ocl-survey"),
         )

@@ -29,7 +29,7 @@ def test_tables_and_the_page_are_written(runs: Path, capsys: pytest.CaptureFixtu
     page = (runs / "report.html").read_text()
     assert "Final average accuracy" in page
     assert "<svg" not in page
-    assert (runs / "report.md").read_text().count("| agd-fd |") == 3
+    assert (runs / "report.md").read_text().count("| agd-fd |") == 4
     assert "pip install 'sterad[report]'" in capsys.readouterr().err
 
 

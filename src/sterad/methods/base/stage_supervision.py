@@ -51,7 +51,7 @@ class StageConfig:
     """Weight of the loss at each earlier stage of the encoder; 0: only the last one has a loss."""
     stage_distillation: NonNegative = field(default=1.0, metadata=_RARE)
     """Weight of the distillation from the last stage to each earlier one, relative to the loss
-    there; it is a mean over images, as some losses are a sum."""
+    there."""
 
 
 class StageSupervision(Addition):
