@@ -97,6 +97,7 @@ def test_in_many_dimensions_against_samples(name: str, second: str) -> None:
         assert abs(float(values.mean() - found)) < 4 * error + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second"), [("general", "central"), ("central", "vmf"), ("agd", "central")]
 )
@@ -118,6 +119,7 @@ def test_on_the_sphere_against_samples(first: str, second: str) -> None:
     assert abs(float(gap.mean() - kl_divergence(p, q))) < 4 * error
 
 
+@pytest.mark.slow
 def test_derivatives() -> None:
     root, other = covariance(3, 6).requires_grad_(), covariance(3, 7).requires_grad_()
     mean = torch.tensor([0.5, 1.0, -0.7], dtype=torch.float64, requires_grad=True)
