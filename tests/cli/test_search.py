@@ -43,6 +43,7 @@ def error_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     return run
 
 
+@pytest.mark.slow
 def test_the_best_values_are_printed_and_written_with_their_source(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

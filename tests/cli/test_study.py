@@ -75,6 +75,7 @@ def test_unreadable_records_are_named_and_skipped(
     assert (tmp_path / "runs" / ids[1] / "record.json").read_text() == record[:99]
 
 
+@pytest.mark.slow
 def test_events_are_sent_to_a_logger(
     argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -83,6 +83,7 @@ def test_the_seed_determines_the_record(tmp_path: Path) -> None:
     assert records[0]["stream"]["tasks"] != records[2]["stream"]["tasks"]
 
 
+@pytest.mark.slow
 def test_a_plugin_adds_a_method(tmp_path: Path) -> None:
     plugin = str(ROOT / "examples" / "my_method.py")
     words = ["--plugin", plugin, *SMALL, "--margin", "0.5", "--out", "runs"]
@@ -141,6 +142,7 @@ def test_the_command_line_overrides_a_config_file(tmp_path: Path) -> None:
     assert config["dataset"]["per_class"] == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "alias",
     [
@@ -197,6 +199,7 @@ def test_example_scripts_run(example: str, expected: str, tmp_path: Path) -> Non
     assert expected in result.stdout
 
 
+@pytest.mark.slow
 def test_the_example_dataset_can_be_used(tmp_path: Path) -> None:
     plugin = str(ROOT / "examples" / "my_dataset.py")
     words = ["--plugin", plugin, "--dataset", "stripes", "--per-class", "10", "--views", "1"]

@@ -102,7 +102,9 @@ SMALL_VARIANTS = {
 }
 """Small variants of commands that take long or need data or a cluster; + appends to the command."""
 SLOW_COMMANDS = {
-    *(f"sterad bench{options}" for options in ("", " --full", " --precision float32")),
+    *(f"sterad bench{options}" for options in ("", " er", " --full", " --precision float32")),
+    "sterad search agd-fd --dataset cifar100 --root DATA",
+    "sterad search er --save-tuned my-values.toml",
     *("sterad bench agd-fd --rounds 40", "sterad bench --json bench.json"),
     "sterad search agd-fd --space combinations --dataset cifar100 --root DATA",
     *("python benchmarks/control.py cifar100 16", "sterad study studies/digits.toml --workers 2"),

@@ -174,6 +174,7 @@ def test_a_run_that_another_process_is_writing_is_refused(
             other.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["config", pytest.param("checkpoint", marks=pytest.mark.slow)])
 def test_a_file_size_limit_loses_no_data(step: str, tmp_path: Path) -> None:
     """A limit on file sizes makes writes fail on every system."""
@@ -201,6 +202,7 @@ def test_a_file_size_limit_loses_no_data(step: str, tmp_path: Path) -> None:
     assert main(argv) == 0, "without the limit the same command finishes"
 
 
+@pytest.mark.slow
 def test_a_full_disk_loses_no_data(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()

@@ -117,6 +117,7 @@ def check_resumption(
     assert resumed.execution == expected.execution
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "stream", "kills"), [("agd-fd", "blurry", 2)])
 def test_kills_at_random_times(method: str, stream: str, kills: int, tmp_path: Path) -> None:
     check_resumption(method, stream, kills, tmp_path)

@@ -84,6 +84,7 @@ def is_unlocked(place: RunDirectory) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "send_signal", "launcher"),
     [

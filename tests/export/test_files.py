@@ -36,6 +36,7 @@ for path in {paths!r}:
 """
 
 
+@pytest.mark.slow
 def test_files_are_read_without_training_code(onnx_file: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "images.npy", thousand_images())
     endings = ("pt2", "safetensors")

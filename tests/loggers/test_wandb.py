@@ -38,6 +38,7 @@ def wait_for_records(file: Path) -> list[Any]:
     return list(records(file))
 
 
+@pytest.mark.slow
 def test_offline_runs_are_read_back(
     killed: list[Any], resumed: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

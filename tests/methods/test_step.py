@@ -22,6 +22,11 @@ from sterad.methods.base.from_scratch import FromScratch
 from sterad.streams import Batch, Boundary
 
 TABLE = Path(__file__).with_name("step.json")
+SLOW = ("ccl-dc", "ocm", "onpro")
+"""Methods whose steps have more than a thousand images."""
+EACH_METHOD = [
+    pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in METHODS
+]
 SYNCHRONIZING = ("_local_scalar_dense", "item", "is_nonzero", "equal")
 """Operations that copy a number from the device to the host."""
 TOLERANCES = {"operations": 1.05, "multiplications": 1.0, "bytes": 1.02}
@@ -102,14 +107,14 @@ def table_row(name: str) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("name", list(METHODS))
+@pytest.mark.parametrize("name", EACH_METHOD)
 def test_a_step_takes_no_more_work_than_the_table(name: str) -> None:
     measured, limit = table_row(name), json.loads(TABLE.read_text())[name]
     for quantity, tolerance in TOLERANCES.items():
         assert measured[quantity] <= tolerance * limit[quantity], quantity
 
 
-@pytest.mark.parametrize("name", list(METHODS))
+@pytest.mark.parametrize("name", EACH_METHOD)
 def test_a_step_does_not_synchronize_with_the_device(name: str) -> None:
     counter, _ = count_step(name)
     assert not [name for name in SYNCHRONIZING if counter.operations[name]]

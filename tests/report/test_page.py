@@ -245,6 +245,7 @@ def test_all_runs_are_listed_and_some_have_details(make_record: Build) -> None:
     assert sum(text.startswith("finetune-clear-") for text in outline.text) == len(records)
 
 
+@pytest.mark.slow
 def test_sixty_runs_are_drawn_by_their_first_seeds(make_record: Build) -> None:
     records = [
         make_record(method, stream, seed)

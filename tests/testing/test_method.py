@@ -155,6 +155,7 @@ class CountsImagesByHand(Valid):
         return super().loss(retrieved, batch)
 
 
+@pytest.mark.slow
 def test_a_valid_method_passes_with_any_config() -> None:
     check_method(Valid)
     check_method(Valid, SmallConfig(classifier="nearest-mean", head="none"))

@@ -45,6 +45,7 @@ def test_a_killed_run_fails_alone_and_can_be_resumed(lab: Any) -> None:
     lab.check_equal(jobs[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "statement", "error"),
     [
