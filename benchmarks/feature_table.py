@@ -285,7 +285,7 @@ def cell(results: list[dict[str, Any]]) -> str:
         return " | |"
     accuracies = [100 * r["accuracy"] for r in results]
     deviation = np.std(accuracies, ddof=1) if len(accuracies) > 1 else 0.0
-    spread = f" ± {deviation:.1f}" if deviation else ""
+    spread = f" ± {deviation:.1f}" if deviation >= 0.05 else ""
     if len(accuracies) < len(SEEDS):
         spread += f" (seeds: {len(accuracies)})"
     seconds = np.mean([r["learn_seconds"] + r["predict_seconds"] for r in results])
