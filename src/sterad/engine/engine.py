@@ -149,7 +149,7 @@ class Engine(Evaluator):
             return self.stage_passes.forward(self, views, unit)
         for x in views:
             self.count(x, backward=torch.is_grad_enabled())
-        # Without stages, a network of one's own needs no such argument.
+        # A user's network without stages has no argument `stages`.
         options = {"stages": True} if stages else {}
         if len(views) == 1:
             out: Tensor = self.network(views[0], unit=unit, **options)
