@@ -131,6 +131,7 @@ def test_study_runs_missing_runs_and_prints_mean_and_deviation(tmp_path: Path) -
     assert "src=" not in text.replace('src="data:', "")
 
 
+@pytest.mark.slow
 def test_the_command_line_overrides_a_config_file(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(
         'dataset = "synthetic"\nper_class = 6\nmemory = 7\nviews = 0'

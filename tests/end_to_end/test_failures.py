@@ -154,6 +154,7 @@ def test_a_damaged_record_is_refused(error_of: Callable[..., str], tmp_path: Pat
     assert "record.json" in error_of(*TRAIN, "--out", str(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_run_that_another_process_is_writing_is_refused(
     error_of: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -91,6 +91,7 @@ def test_a_feed_needs_the_live_stream_and_a_batch(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_long_feed_keeps_a_bounded_number_of_moments_and_resumes(tmp_path: Path) -> None:
     values = {"method": "finetune", "encoder": "mlp", "width": 1, "stretch": 10}
 

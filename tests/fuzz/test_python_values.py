@@ -31,6 +31,7 @@ VALUES = st.recursive(
 
 @settings(max_examples=300, deadline=None)
 @given(VALUES)
+@pytest.mark.slow
 def test_labels_are_integers_or_strings_or_refused(labels: Any) -> None:
     try:
         plain = to_python_labels(labels)

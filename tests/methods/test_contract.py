@@ -9,7 +9,7 @@ from sterad.plugins import load_plugin
 from sterad.testing import check_method
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_method.py"
-QUICK = ("agd-fd", "er", "fecam", "ncm", "randumb", "ridge", "slda")
+QUICK = ("er", "fecam", "ncm", "randumb", "ridge", "slda")
 """Methods that `make test` checks as well; `make check` checks all."""
 FIELDS = {"randumb": {"projection": 50}}
 """Values of methods that would take long with their defaults."""

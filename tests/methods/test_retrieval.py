@@ -28,6 +28,8 @@ REPLAYING = [
     for name, cls in ((name, METHODS[name]) for name in METHODS)
     if issubclass(cls, Replay) and name not in WITHOUT_REPLAY
 ]
+QUICK = ("agd-fd", "derpp", "dvc", "er", "scr")
+"""Methods that `make test` trains as well; `make check` trains all."""
 SMALL: dict[str, dict[str, Any]] = {
     "agd-fd": {"views": 1, "projection": 16},
     "vmf-fd": {"views": 1, "projection": 16},
@@ -41,7 +43,10 @@ def small(method: str, retrieval: str, **fields: Any) -> Replay:
 
 
 @pytest.mark.parametrize("retrieval", ["class-balanced", "mir"])
-@pytest.mark.parametrize("method", REPLAYING)
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in REPLAYING],
+)
 def test_every_replay_method_learns_and_resumes(method: str, retrieval: str) -> None:
     if (method, retrieval) == ("dvc", "mir"):
         with pytest.raises(SteradError, match="dvc selects the most interfered candidates by its"):

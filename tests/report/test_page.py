@@ -15,8 +15,15 @@ from sterad.results.record import RunRecord
 Build = Callable[..., RunRecord]
 
 
+PAGES: dict[str, str] = {}
+
+
 def page_of(records: Sequence[RunRecord], left_out: Sequence[str] = ()) -> str:
-    return render(compose(records, left_out))
+    """Return the page; equal records are rendered once, since figures take seconds."""
+    key = repr((records, left_out))
+    if key not in PAGES:
+        PAGES[key] = render(compose(records, left_out))
+    return PAGES[key]
 
 
 class Outline(HTMLParser):
@@ -237,6 +244,7 @@ def test_one_seed_gives_no_marks(make_record: Build) -> None:
     assert "No marks: no other method shares 3 seeds" in page
 
 
+@pytest.mark.slow
 def test_all_runs_are_listed_and_some_have_details(make_record: Build) -> None:
     records = [make_record("finetune", memory=m, seed=s) for m in range(11) for s in range(11)]
     assert len(records) > MAX_DETAILED_RUNS

@@ -84,6 +84,19 @@ def test_a_setting_determined_by_the_method_is_part_of_the_row(small_record: Bui
     assert texts(layout.columns) == ["digits, clear"]
 
 
+def test_a_row_leaves_out_what_most_rows_have(small_record: Build) -> None:
+    records = [
+        small_record(config("agd-fd", memory=200, fields={"variance": 1}), "a"),
+        small_record(config("agd-fd", memory=200, fields={"variance": 2}), "b"),
+        small_record(config("randumb", memory=None), "c"),
+    ]
+    assert texts(lay_out(records).rows) == [
+        "agd-fd, variance 1",
+        "agd-fd, variance 2",
+        "randumb, memory none",
+    ]
+
+
 def test_scales_of_one_stream_are_columns(small_record: Build) -> None:
     records = [small_record(config(), "a")]
     for scale in (1500, 150):

@@ -1,5 +1,6 @@
 """Lay runs out as a table by the settings that differ: methods in rows, others in columns."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -100,17 +101,19 @@ def lay_out(records: Iterable[RunRecord]) -> Layout:
     """Group records over seeds and lay the groups out by method and by the other settings.
 
     A setting that the method alone determines (a memory that only one method has) is part of the
-    row label, all others of the column label.
+    row label, unless most rows have the same value; all others are part of the column label.
     """
     flat = [(record, flatten(record.config)) for record in records]
     runs = [run for _, run in flat]
     row_paths, column_paths = _split_paths(runs)
+    usual = _usual_values(runs, row_paths)
     rows: dict[tuple[Any, ...], Label] = {}
     columns: dict[tuple[Any, ...], Label] = {}
     cells: dict[tuple[Any, Any], list[RunRecord]] = {}
     for record, run in flat:
         row, column = _sort_key(record, run, row_paths), _sort_key(record, run, column_paths)
-        rows[row], columns[column] = _label(run, row_paths), _label(run, column_paths)
+        own = [path for path in row_paths if usual.get(path, _ABSENT) != run.get(path)]
+        rows[row], columns[column] = _label(run, own), _label(run, column_paths)
         cells.setdefault((row, column), []).append(record)
     row_order, column_order = sorted(rows), sorted(columns)
     return Layout(
@@ -136,6 +139,17 @@ def _split_paths(runs: Sequence[Settings]) -> tuple[list[str], list[str]]:
     ]
     columns = [path for path in paths if path not in rows] or ["dataset.name", "stream.name"]
     return ["method.name", *rows], sorted(columns, key=_prominence)
+
+
+def _usual_values(runs: Sequence[Settings], paths: Sequence[str]) -> Settings:
+    """Return the values that more than half of the rows have, but for fields of the method."""
+    rows = {tuple(run.get(path) for path in paths) for run in runs}
+    usual: Settings = {}
+    for place, path in enumerate(paths):
+        for value, count in Counter(row[place] for row in rows).most_common(1):
+            if 2 * count > len(rows) and not path.startswith("method."):
+                usual[path] = value
+    return usual
 
 
 def _prominence(path: str) -> tuple[bool, ...]:

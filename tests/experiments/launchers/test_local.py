@@ -82,6 +82,7 @@ def test_a_missing_plugin_is_an_error(lab: Any) -> None:
     assert outcome.error == "the plugin 'gone.py' is not a file: give the path of a Python file"
 
 
+@pytest.mark.slow
 def test_workers_share_the_cores_and_send_events(lab: Any) -> None:
     jobs = lab.create_jobs(2, threads=None)
     for outcome in lab.launch(Local(2), jobs):
@@ -90,6 +91,7 @@ def test_workers_share_the_cores_and_send_events(lab: Any) -> None:
         lab.check_events(job)
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_all_processes(lab: Any) -> None:
     jobs, processes = lab.create_jobs(2, per_class=100), dict[str, int]()
 
