@@ -8,8 +8,9 @@ The classes arrive one after the other (digits, mnist), or five at a time (cifar
 batch; each image comes once. `digits` and `mnist` are raw pixels. `cifar100` is the 50 classes that
 the encoder of `pretrain` has never seen: learners marked "frozen" get its 160 features, the others
 train it further on the images. Batch LDA gets all rows at once. Seconds are processor time to learn
-and to predict all test images with one thread. Results are appended to DIR/results.jsonl, and runs
-that are there already are skipped. STERAD_DATA is the folder of the datasets.
+and to predict all test images with one thread; networks compute in float32. Results are appended to
+DIR/results.jsonl, and runs that are there already are skipped. STERAD_DATA is the folder of the
+datasets.
 """
 
 import argparse
@@ -44,7 +45,7 @@ RIVER_ROWS_PER_CLASS = 200
 def pretrain(out: Path) -> None:
     """Train an encoder offline on the first classes, as `sterad train joint` does."""
     data = load("cifar100", classes=KNOWN_CLASSES)
-    execution = Execution.from_options(device="cpu", threads=1)
+    execution = Execution.from_options(device="cpu", threads=1, precision="float32")
     shape, samples = data.input_shape, len(data.train_labels)
     problem = Problem(shape, KNOWN_CLASSES, samples, True, "resnet18", WIDTH, 0, False, execution)
     learner: Any = build_learner("joint", METHODS["joint"].Config(epochs=EPOCHS), problem, samples)
@@ -122,7 +123,7 @@ def sterad(method: str, frozen: bool = True, **arguments: Any) -> Callable[..., 
         extra = dict(arguments)
         if not frozen:
             extra |= {"encoder": encoder(out), "flip": True}
-        return OnlineClassifier(method, seed=seed, threads=1, **extra)
+        return OnlineClassifier(method, seed=seed, threads=1, precision="float32", **extra)
 
     # The control learns no representation: it gets pixels also where others get features.
     make.uses_images = not frozen or method == "randumb"  # type: ignore[attr-defined]
