@@ -23,39 +23,28 @@ dimensions than f; predictions are among seen classes. From OCM: the augmentatio
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from sterad.losses.mutual_information import alike_loss, paired_loss
-from sterad.methods.base.boundaries import BoundaryConfig
 from sterad.methods.base.learner import FORWARD_COST, METHODS, Problem
-from sterad.methods.base.optimizers import OptimizerName
-from sterad.methods.base.parts import Parts, ReplayConfig
-from sterad.methods.base.rotated_replay import RotatedReplay
+from sterad.methods.base.parts import Parts
+from sterad.methods.base.rotated_replay import RotatedReplay, RotatedReplayConfig
 from sterad.methods.base.teacher import FrozenCopy
 from sterad.saved_state import check_labels, check_like
 from sterad.streams import Batch
-from sterad.validation import BelowOne, Dimension, NonNegative, Positive, Range
+from sterad.validation import Positive
 from sterad.views.geometry import FOLD, sixteenfold
 
 
 @dataclass(frozen=True)
-class OCMConfig(BoundaryConfig, ReplayConfig):
+class OCMConfig(RotatedReplayConfig):
     """The released settings, the same for all datasets."""
 
     lr: Positive = 1e-3
-    optimizer: OptimizerName = "adam"
-    weight_decay: NonNegative = 1e-4
-    beta2: BelowOne = 0.99
-    views: Annotated[int, Range(1, 1)] = 1
-    """Always 1: the loss takes one random view."""
-    projection: Dimension = 128
-    """Dimension of the representations."""
-    temperature: Positive = 0.07
-    """Divisor of the similarities."""
 
 
 @METHODS.register("ocm")

@@ -29,7 +29,7 @@ they are announced); predictions are among the classes seen. From OCM: the augme
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -39,21 +39,15 @@ from sterad.errors import SteradError
 from sterad.losses.mutual_information import alike_loss, paired_loss
 from sterad.losses.prototypes import class_means, prototype_loss
 from sterad.memory import SlotMemory
-from sterad.methods.base.boundaries import BoundaryConfig
 from sterad.methods.base.learner import METHODS, Problem
-from sterad.methods.base.optimizers import OptimizerName
-from sterad.methods.base.parts import Parts, ReplayConfig
-from sterad.methods.base.rotated_replay import RotatedReplay
+from sterad.methods.base.parts import Parts
+from sterad.methods.base.rotated_replay import RotatedReplay, RotatedReplayConfig
 from sterad.saved_state import check_labels, check_like
 from sterad.seeds import generator
 from sterad.streams import Batch
 from sterad.torch_private import standard_gamma
 from sterad.validation import (
-    BelowOne,
-    Dimension,
-    NonNegative,
     Positive,
-    Range,
     Share,
 )
 from sterad.views.geometry import FOLD, sixteenfold
@@ -69,19 +63,10 @@ MIN_DISTANCE = 1e-3
 
 
 @dataclass(frozen=True)
-class OnProConfig(BoundaryConfig, ReplayConfig):
+class OnProConfig(RotatedReplayConfig):
     """The released settings of CIFAR-100."""
 
     lr: Positive = 5e-4
-    optimizer: OptimizerName = "adam"
-    weight_decay: NonNegative = 1e-4
-    beta2: BelowOne = 0.99
-    views: Annotated[int, Range(1, 1)] = 1
-    """Always 1: the loss takes one random view."""
-    projection: Dimension = 128
-    """Dimension of the representations."""
-    temperature: Positive = 0.07
-    """Divisor of the similarities."""
     prototype_temperature: Positive = 0.5
     """Divisor of the cosines between prototypes."""
     similarity_weight: Positive = 1.0

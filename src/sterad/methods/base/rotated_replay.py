@@ -1,6 +1,7 @@
 """RotatedReplay: what OCM and OnPro share, representations of sixteen rotated variants."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import torch
 import torch.nn.functional as F
@@ -8,12 +9,30 @@ from torch import Tensor, nn
 
 from sterad.encoders import Network
 from sterad.errors import SteradError
+from sterad.methods.base.boundaries import BoundaryConfig
 from sterad.methods.base.learner import METHODS, Problem
-from sterad.methods.base.parts import Parts
+from sterad.methods.base.optimizers import OptimizerName
+from sterad.methods.base.parts import Parts, ReplayConfig
 from sterad.methods.base.replay import Replay
 from sterad.seeds import generator, use_generator
 from sterad.streams import Batch
+from sterad.validation import BelowOne, Dimension, NonNegative, Positive, Range
 from sterad.views.geometry import FOLD
+
+
+@dataclass(frozen=True)
+class RotatedReplayConfig(BoundaryConfig, ReplayConfig):
+    """The released settings of both methods."""
+
+    optimizer: OptimizerName = "adam"
+    weight_decay: NonNegative = 1e-4
+    beta2: BelowOne = 0.99
+    views: Annotated[int, Range(1, 1)] = 1
+    """Always 1: the loss takes one random view."""
+    projection: Dimension = 128
+    """Dimension of the representations."""
+    temperature: Positive = 0.07
+    """Divisor of the similarities."""
 
 
 class RotatedReplay(Replay):
