@@ -135,7 +135,8 @@ def test_a_step_of_fixed_directions_equals_the_literal_one(directions: str, norm
         means = torch.eye(64) if before.fixed is None else before.fixed
 
         def scores(x: Tensor) -> Tensor:
-            return before.log_density(F.normalize(before.network(x)) @ means.T)
+            log_densities: Tensor = before.log_density(F.normalize(before.network(x)) @ means.T)
+            return log_densities
 
         view = before.augmentation(joined.x, before.rng["views"])
         x, labels = literal_rotations(before, joined)

@@ -189,7 +189,8 @@ class FixedDirections(Replay):
         if self.other_labels is None:
             return seen
         labels = self.contrasted(labels)
-        return (labels if seen is None else torch.cat([labels, seen])).unique()
+        classes: Tensor = (labels if seen is None else torch.cat([labels, seen])).unique()
+        return classes
 
     def loss_of_outputs(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of one view, summed over its images."""
