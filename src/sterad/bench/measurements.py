@@ -52,9 +52,11 @@ class StepCost:
     """The largest resident size during the steps; None if unknown."""
 
 
-def measure_step(setup: BenchSetup, method: str, execution: Execution, rounds: Rounds) -> StepCost:
-    """Time a step of a method together with the bare network."""
-    learner = setup.learner(method, execution)
+def measure_step(
+    setup: BenchSetup, method: str, execution: Execution, rounds: Rounds, **fields: Any
+) -> StepCost:
+    """Time a step of a method with these fields together with the bare network."""
+    learner = setup.learner(method, execution, **fields)
     step = setup.step_function(learner)
     learner.network.sizes.clear()
     workload = record_workload(step)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -9,13 +10,16 @@ from sterad.engine.execution import Execution
 from sterad.methods import METHODS, Problem, build_learner
 from sterad.methods.base.from_scratch import FromScratch
 from sterad.methods.base.replay import Replay
-from sterad.streams import Batch
+from sterad.streams import Batch, Boundary
 
 STREAM_STEPS = 10_000
 """Steps of the simulated run, as many as the paper's longest: optimizations that pay off only in
 long runs are on."""
 STORED_IMAGES = 200
 """Images in memory before timing starts, more than any method retrieves."""
+
+CURRENT_IMAGES = 30
+"""Images of the second task in memory, as many as any method replays of its current task."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class BenchSetup:
     width: int = 20
     encoder: str = "resnet18"
     batch_size: int = 10
+    second_task: bool = False
+    """Whether the steps follow an announced end of a task, as most steps of a stream do."""
 
     @property
     def input_shape(self) -> tuple[int, int, int]:
@@ -45,8 +51,8 @@ class BenchSetup:
         """Return the execution with its open fields chosen for a long run."""
         return execution.resolve(self.input_shape, self.width, STREAM_STEPS)
 
-    def learner(self, method: str, execution: Execution) -> Replay:
-        """Return a learner that has stored one large batch."""
+    def learner(self, method: str, execution: Execution, **fields: Any) -> Replay:
+        """Return a learner that has stored one large batch; fields: those of its Config."""
         problem = Problem(
             input_shape=self.input_shape,
             classes=self.classes,
@@ -54,12 +60,16 @@ class BenchSetup:
             flip=True,
             encoder=self.encoder,
             width=self.width,
+            announced=self.second_task,
             execution=execution,
         )
-        learner = build_learner(method, METHODS[method].Config(), problem, STREAM_STEPS)
+        learner = build_learner(method, METHODS[method].Config(**fields), problem, STREAM_STEPS)
         assert isinstance(learner, Replay)
         learner.problem.execution.apply()
         learner.observe(self.batch(STORED_IMAGES))
+        if self.second_task:
+            learner.boundary(Boundary(task=0, step=1))
+            learner.observe(self.batch(CURRENT_IMAGES, seed=2))
         return learner
 
     def learner_after(self, samples: int, execution: Execution) -> Replay:

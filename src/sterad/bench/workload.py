@@ -6,17 +6,19 @@ Hooks on encoders and optimizers record the workload, so that no method has to d
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Self
 
 import torch
 from torch import Tensor
+from torch.nn.functional import interpolate
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from sterad.encoders import Encoder, Network
 from sterad.encoders.network import COMPILE_AFTER
+from sterad.encoders.stages import StageExperts
 from sterad.methods.base.optimizers import OptimizerConfig, make_optimizer
 from sterad.torch_private import add_each_
 
@@ -27,6 +29,10 @@ class Pass:
 
     images: int
     has_backward: bool
+    stages: bool = False
+    """Whether the outputs of all stages are computed."""
+    shape: tuple[int, ...] | None = field(default=None, compare=False)
+    """Shape of one image; None if it is unknown, as for passes with stages."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +58,12 @@ def record_workload(function: Callable[[], object]) -> Workload:
     lock = Lock()
 
     def record_pass(module: torch.nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        if isinstance(module, Encoder):
-            with lock:  # views may run in parallel
-                steps[-1].append(Pass(len(inputs[0]), torch.is_grad_enabled()))
+        with lock:  # views may run in parallel
+            if isinstance(module, Encoder):
+                x, has_backward = inputs[0], torch.is_grad_enabled()
+                steps[-1].append(Pass(len(x), has_backward, shape=tuple(x.shape[1:])))
+            elif isinstance(module, StageExperts):  # behind an encoder that is not called itself
+                steps[-1].append(Pass(len(inputs[0][0]), torch.is_grad_enabled(), stages=True))
 
     def record_step(*_: object) -> None:
         steps.append([])
@@ -81,11 +90,16 @@ class BareNetwork:
     def __init__(
         self, network: Network, config: OptimizerConfig, workload: Workload, images: Tensor
     ) -> None:
-        """Copy the network; images: a batch on the device, as large as the largest pass."""
+        """Copy the network; images: a batch on the device, as large as the largest pass.
+
+        Images of another size, such as reduced views, are made from these.
+        """
         self.network = deepcopy(network).train()
         self.weights = [weight for weight in self.network.parameters() if weight.requires_grad]
         self.config, self.optimizer = config, make_optimizer(config, self.weights)
         self.workload, self.images = workload, images
+        passes = [one_pass for step in workload.steps for one_pass in step]
+        self.inputs = {(one.images, one.shape): _input_of(one, images) for one in passes}
         self.pool: ThreadPoolExecutor | None = None
         self.replicas: list[Network] = []
 
@@ -128,9 +142,18 @@ class BareNetwork:
 
     def _run_pass(self, network: Network, one_pass: Pass) -> None:
         with torch.set_grad_enabled(one_pass.has_backward):
-            out: Tensor = network(self.images[: one_pass.images])
+            x = self.inputs[one_pass.images, one_pass.shape]
+            out: Tensor = network(x, stages=True) if one_pass.stages else network(x)
         if one_pass.has_backward:
             out.backward(torch.ones_like(out))
+
+
+def _input_of(one_pass: Pass, images: Tensor) -> Tensor:
+    """Return the images of a pass, in its size and in the memory format of `images`."""
+    x, shape = images[: one_pass.images], one_pass.shape
+    if shape is None or shape == tuple(x.shape[1:]):
+        return x
+    return interpolate(x, shape[1:])
 
 
 def _gradients(network: Network) -> list[Tensor]:

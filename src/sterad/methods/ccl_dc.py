@@ -37,7 +37,7 @@ from sterad.errors import SteradError
 from sterad.methods.base.chain import DistillationChain, sum_of
 from sterad.methods.base.learner import METHODS, Cost, Problem
 from sterad.methods.base.optimizers import OptimizerName
-from sterad.methods.base.parts import Parts, ReplayConfig
+from sterad.methods.base.parts import ADDITIONS, Parts, ReplayConfig
 from sterad.methods.base.replay import Replay
 from sterad.streams import Batch
 from sterad.validation import ADVANCED, NonNegative, Positive, Range
@@ -69,6 +69,7 @@ class CCLDC(Replay):
     trains_without_memory = False
     takes_features = False
     own_additions = (DistillationChain,)
+    allows_preparatory_classes = True
 
     def __init__(self, config: CCLDCConfig, problem: Problem, parts: Parts) -> None:
         """Refuse a teacher beside the peer."""
@@ -86,10 +87,12 @@ class CCLDC(Replay):
 
     @classmethod
     def cost(cls, config: Any, batch_size: int, memory: int, samples: float) -> Cost:
-        """Return the cost with the chain in both networks, and the memory encoded by both."""
+        """Return the cost with all additions in both networks, and the memory encoded by both."""
         one = super().cost(config, batch_size, memory, samples)
-        chain = DistillationChain.cost(config, batch_size + config.memory_batch)
-        step = one.step + chain * config.memory_iterations
+        images = batch_size + config.memory_batch
+        additions = [addition for addition in ADDITIONS if addition.is_on(config)]
+        added = sum(addition.cost(config, images) for addition in additions)
+        step = one.step + added * config.memory_iterations
         return replace(one, step=step, consolidation=2 * one.consolidation)
 
     def make_network(self, outputs: int) -> Network:

@@ -52,6 +52,7 @@ class DERpp(Replay):
     Config = DERppConfig
     config: DERppConfig
     chooses_views = False
+    allows_preparatory_classes = True
     draws_per_step = 2
     before: Tensor
     """Logits of the stream batch before the step on it: (n, outputs)."""

@@ -55,6 +55,7 @@ class ER(Replay):
     Config = ERConfig
     config: ERConfig
     supervises_stages = True
+    allows_preparatory_classes = True
     trains_without_memory = False
 
     def __init__(self, config: ERConfig, problem: Problem, parts: Parts) -> None:
@@ -86,6 +87,7 @@ class ER(Replay):
         """Return the cross-entropy among the classes that `loss_classes` names."""
         if self.config.loss_classes == "all":
             return F.cross_entropy(logits, labels, **options)
-        is_seen = self.config.loss_classes == "seen"
-        classes = self.engine.to_device(self.seen) if is_seen else labels.unique()
-        return cross_entropy_among(logits, labels, classes, **options)
+        classes = self.contrasted(labels)
+        if self.config.loss_classes == "seen":
+            classes = torch.cat([classes, self.engine.to_device(self.seen)])
+        return cross_entropy_among(logits, labels, classes.unique(), **options)

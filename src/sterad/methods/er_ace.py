@@ -44,6 +44,7 @@ class ERACE(Replay):
 
     Config = ERACEConfig
     supervises_stages = True
+    allows_preparatory_classes = True
 
     def loss(self, retrieved: Batch, batch: Batch) -> Tensor:
         """Return the sum of both mean losses; only the first while the memory is empty."""

@@ -97,17 +97,19 @@ class FixedDirections(Replay):
     trains_without_memory = False
     includes_raw = True
     head_classifier = "nearest-direction"
+    allows_preparatory_classes = True
 
     def __init__(self, config: FixedDirectionsConfig, problem: Problem, parts: Parts) -> None:
         """Refuse combinations of fields that exclude each other."""
         by_direction = config.classifier == self.head_classifier
-        distills = config.teacher != "none" or config.chain_views > 0 or config.flatten_weight > 0
-        needs_all_directions = config.norm_all or distills or by_direction
+        adds = ("chain_views", "flatten_weight", "preparatory_classes")
+        needs_others = config.teacher != "none" or any(getattr(config, name) > 0 for name in adds)
+        needs_all_directions = config.norm_all or needs_others or by_direction
         if config.directions in ("moving", "moving-mean") and needs_all_directions:
             raise SteradError(
                 f"directions={config.directions} exist for the classes of a batch only: norm_all, "
-                "a teacher, chain_views, flattening and nearest-direction need those of all; use "
-                "directions=basis"
+                "a teacher, preparatory_classes, chain_views, flattening and nearest-direction "
+                "need those of all; use directions=basis"
             )
         if config.retrain_head and not by_direction:
             raise SteradError(
@@ -145,9 +147,18 @@ class FixedDirections(Replay):
         return network
 
     def _make_simplex(self) -> Tensor:
-        """Return one vertex for each declared class, or as many as the dimension allows."""
+        """Return one vertex for each declared class, or as many as the dimension allows.
+
+        Preparatory classes need vertices of no class, so that with them there are as many, too.
+        """
         dimension = self.network.outputs
-        return regular_simplex(self.problem.classes or dimension + 1, dimension).cpu()
+        classes = None if self.config.preparatory_classes else self.problem.classes
+        return regular_simplex(classes or dimension + 1, dimension).cpu()
+
+    @property
+    def label_count(self) -> int:
+        """Number of directions."""
+        return super().label_count if self.fixed is None else len(self.fixed)
 
     def directions_for(self, z: Tensor) -> Tensor | None:
         """Return the direction of each class, (classes, d) unit rows as z; None for the basis."""
@@ -169,8 +180,17 @@ class FixedDirections(Replay):
             means = moving_means(z, self.engine.to_device(labels), self.network.outputs, unit)
         if self.config.objective == "likelihood":
             return likelihood_loss(z, labels, log_density, means, reduction)
-        classes = self.seen if self.config.norm_all else None
+        classes = self.classes_beside(labels)
         return posterior_loss(z, labels, log_density, means, classes, reduction=reduction)
+
+    def classes_beside(self, labels: Tensor) -> Tensor | None:
+        """Return the classes in the denominator of a loss; None for those among its labels."""
+        seen = self.seen if self.config.norm_all else None
+        if self.other_labels is None:
+            return seen
+        labels = self.contrasted(labels)
+        classes: Tensor = (labels if seen is None else torch.cat([labels, seen])).unique()
+        return classes
 
     def loss_of_outputs(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of one view, summed over its images."""

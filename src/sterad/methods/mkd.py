@@ -54,6 +54,7 @@ class MKD(Replay):
 
     Config = MKDConfig
     trains_without_memory = False
+    allows_preparatory_classes = True
     own_additions = (MomentumDistillation,)
 
     def __init__(self, config: MKDConfig, problem: Problem, parts: Parts) -> None:

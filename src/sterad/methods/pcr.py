@@ -51,6 +51,7 @@ class PCR(Replay):
     Config = PCRConfig
     config: PCRConfig
     supervises_stages = True
+    allows_preparatory_classes = True
     trains_without_memory = False
     includes_raw = True
 
@@ -62,7 +63,7 @@ class PCR(Replay):
 
     def loss_of_outputs(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Return the mean posterior loss of cosines under the class frequencies of the batch."""
-        classes, counts = labels.unique(return_counts=True)
+        classes, counts = self.contrasted(labels).unique(return_counts=True)
         scores = outputs / self.config.temperature
         return posterior_loss_of_scores(scores, labels, classes, counts.log(), "mean")
 

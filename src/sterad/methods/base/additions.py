@@ -68,8 +68,8 @@ class Addition:
         """Return the cost of a step on so many images, which are counted without views."""
         return 0.0
 
-    def before_loss(self, learner: "Replay") -> None:
-        """Prepare for the loss of the method, which is computed next."""
+    def before_loss(self, learner: "Replay", retrieved: Batch, batch: Batch) -> None:
+        """Prepare for the loss of the method on these batches, which is computed next."""
 
     def loss(self, learner: "Replay", retrieved: Batch, batch: Batch) -> Tensor | None:
         """Return the loss that is added to the method's, or None."""

@@ -35,8 +35,8 @@ def is_needed(
 ) -> bool:
     """Return whether a learner of these parts learns from features of a frozen encoder.
 
-    It does if its encoder is frozen and no view differs from its image. With augmentation or a
-    chain of views, the frozen encoder stays in the network, because each view is encoded.
+    It does if its encoder is frozen and no view differs from its image. With augmentation, a chain
+    of views or rotated images, the frozen encoder stays in the network, as each view is encoded.
     """
     options = problem.encoder_options
     has_encoder = source != NO_ENCODER or options.changes_inputs or options.weights is not None
@@ -52,7 +52,8 @@ def is_needed(
         return False
     uses_views = config.views > 0 or config.teacher != "none"
     changes = parts.augmentation.changes(torch.empty(0, *problem.input_shape))
-    return not ((uses_views and changes) or config.chain_views > 0)
+    more_views = config.chain_views > 0 or config.preparatory_classes > 0
+    return not ((uses_views and changes) or more_views)
 
 
 class FrozenEncoder(Learner):

@@ -29,6 +29,7 @@ from sterad.methods.base.chain import ChainConfig, DistillationChain
 from sterad.methods.base.flattening import Flattening, FlatteningConfig
 from sterad.methods.base.learner import Problem
 from sterad.methods.base.optimizers import OptimizerConfig, make_optimizer, wrap_factory
+from sterad.methods.base.preparatory import PreparatoryClasses, PreparatoryConfig
 from sterad.methods.base.stage_supervision import StageConfig, StageSupervision
 from sterad.methods.base.teacher import MomentumDistillation, TeacherConfig
 from sterad.seeds import generator
@@ -55,9 +56,11 @@ ADDITIONS: tuple[type[Addition], ...] = (
     MomentumDistillation,
     DistillationChain,
     Flattening,
+    PreparatoryClasses,
 )
 """What any replay method can switch on; losses are added in this order. The first one ends to keep
-the passes of the method's own loss before others pass the network."""
+the passes of the method's own loss before others pass the network; the last one ends to add labels
+to all losses of a step."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,13 @@ class AugmentationConfig:
 
 @dataclass(frozen=True)
 class ReplayConfig(
-    AugmentationConfig, StageConfig, TeacherConfig, ChainConfig, FlatteningConfig, OptimizerConfig
+    AugmentationConfig,
+    StageConfig,
+    TeacherConfig,
+    ChainConfig,
+    FlatteningConfig,
+    PreparatoryConfig,
+    OptimizerConfig,
 ):
     """The fields that every replay method has."""
 

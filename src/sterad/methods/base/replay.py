@@ -134,7 +134,7 @@ class Replay(ViewPasses, Learner):
             retrieved = self.retrieve(batch)
             if self.trains_without_memory or len(retrieved):
                 for addition in self.additions:
-                    addition.before_loss(self)
+                    addition.before_loss(self, retrieved, batch)
                 loss = self.loss(retrieved, batch)
                 loss = add_losses(self, loss, retrieved, batch)
                 self.step(loss)

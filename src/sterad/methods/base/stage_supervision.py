@@ -78,7 +78,7 @@ class StageSupervision(Addition):
             heads = [drawn_again(network.head) for _ in shapes]
         network.add_stages(experts.to(weight), [head.to(weight) for head in heads])
 
-    def before_loss(self, learner: "Replay") -> None:
+    def before_loss(self, learner: "Replay", retrieved: Batch, batch: Batch) -> None:
         """Keep the outputs of all stages in the passes of the method's loss."""
         learner.engine.stage_passes = StagePasses()
 

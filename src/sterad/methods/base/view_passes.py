@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sterad.devices import to_device
 from sterad.engine import Engine
 from sterad.methods.base.parts import ReplayConfig, UnitLogitsConfig
 from sterad.methods.base.teacher import distillation
@@ -26,6 +27,13 @@ class ViewPasses:
     """Whether the fields `raw_view` and `view_size` choose the views; not if the method pairs an
     image with its view in one pass."""
 
+    allows_preparatory_classes: ClassVar[bool] = False
+    """Whether `preparatory_classes` may train labels of no class: the loss is over all outputs, or
+    over those of the batch and of `other_labels`."""
+    other_labels: Tensor | None = None
+    """Labels (n,) on the CPU of samples in other passes of the step, with which a loss contrasts
+    its own: see `base/preparatory`; None: there are none."""
+
     @classmethod
     def count_views(cls, config: ReplayConfig) -> tuple[int, int]:
         """Return the numbers of random and of raw views of an image that has random views."""
@@ -34,6 +42,11 @@ class ViewPasses:
         is_alone = config.views == 1 and not cls.includes_raw
         has_raw = not is_alone if config.raw_view is None else config.raw_view
         return config.views, int(has_raw)
+
+    @property
+    def label_count(self) -> int:
+        """Number of labels that have an output of the head or a direction."""
+        return self.engine.network.outputs
 
     @property
     def has_unit_logits(self) -> bool:
@@ -85,6 +98,12 @@ class ViewPasses:
         """
         views = self.views_of(self.engine.to_device(batch.x))
         return self.engine.forward(views, unit=True), batch.y.repeat(len(views))
+
+    def contrasted(self, labels: Tensor) -> Tensor:
+        """Return the labels of a loss and, after them, `other_labels`."""
+        if self.other_labels is None:
+            return labels
+        return torch.cat([labels, to_device(self.other_labels, labels.device)])
 
     def loss_of_outputs(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Return the method's own loss of one view that an addition has passed.
