@@ -57,6 +57,8 @@ RULES: dict[str, tuple[str, dict[str, Any]]] = {
     "ridge-on-memory": ("agd-fd", {"views": 1, **MLP, "classifier": "ridge"}),
     "knn": ("er", {**MLP, "classifier": "knn"}),
     "from-scratch": ("gdumb", {**MLP, "epochs": 1}),
+    "joint": ("joint", {**MLP, "epochs": 1}),
+    "joint-law": ("joint", {**MLP, "epochs": 1, "law": "angular-gaussian", "projection": 12}),
     "ncm": ("ncm", {}),
     "ncm-unit": ("ncm", {"normalize": True}),
     "slda": ("slda", {}),

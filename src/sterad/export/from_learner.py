@@ -45,6 +45,7 @@ from sterad.methods.base.replay import Replay
 from sterad.methods.base.shared_covariance import SharedCovariance
 from sterad.methods.fecam import FeCAM
 from sterad.methods.fixed_directions import FixedDirections
+from sterad.methods.joint import Joint
 from sterad.methods.ncm import NCM
 from sterad.methods.pcr import PCR
 from sterad.methods.randumb import RanDumb
@@ -115,6 +116,10 @@ def _class_scores(replay: Replay) -> list[Layer]:
             return _whitened_scores(replay, replay.covariance, directions)
         by_class = Columns(replay.seen) if directions is None else Linear(directions[replay.seen])
         return [Unit(), by_class, log_density_layer(replay.log_density)]
+    if isinstance(replay, Joint) and method is Joint.class_scores:
+        if replay.law is None:
+            return [Columns(replay.seen)]
+        return [Unit(), Columns(replay.seen), log_density_layer(replay.log_density)]
     if isinstance(replay, PCR) and method is PCR.class_scores:
         return [Columns(replay.seen, replay.config.temperature)]
     if method is Replay.class_scores:

@@ -40,6 +40,7 @@ from sterad.sphere.law import LAWS
 from sterad.validation import ADVANCED, OMIT_DEFAULT_FROM_ID, BelowOne
 
 if TYPE_CHECKING:
+    from sterad.methods.base.replay import Replay
     from sterad.methods.fixed_directions import FixedDirections, FixedDirectionsConfig
 
 _RARE = OMIT_DEFAULT_FROM_ID | ADVANCED
@@ -104,7 +105,7 @@ class SharedCovariance(Addition):
                 "axis of Σ would make it infinite; use objective=posterior"
             )
 
-    def before_loss(self, learner: Any) -> None:
+    def before_loss(self, learner: "Replay") -> None:
         """Drop the rows of a loss without a step, such as that of a retrieval."""
         self.deviations = None
 
@@ -117,7 +118,7 @@ class SharedCovariance(Addition):
         self.deviations = z.detach() - means
 
     @torch.no_grad()
-    def after_step(self, learner: Any) -> None:
+    def after_step(self, learner: "Replay") -> None:
         """Update the scatter, and at times the whitening."""
         if (rows := self.deviations) is None:
             return
@@ -189,7 +190,7 @@ class SharedCovariance(Addition):
         columns, targets = torch.arange(len(classes)), torch.searchsorted(classes, labels)
         return posterior_loss_of_scores(scores, targets, columns, reduction=reduction)
 
-    def widen(self, learner: "FixedDirections") -> None:
+    def widen(self, learner: "Replay") -> None:
         """Give new dimensions the mean variance in the direction of a deviation, σ² in Σ."""
         new = learner.network.outputs - len(self.scatter)
         unit = self.scatter.square().sum() / self.scatter.trace()
