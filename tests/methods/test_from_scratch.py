@@ -75,7 +75,13 @@ def test_training_equals_the_literal_loop(method: type[FromScratch]) -> None:
 @pytest.mark.parametrize("views", [1, 2])
 def test_joint_training_under_a_law_equals_the_literal_loop(law: str, views: int) -> None:
     # One batch for each epoch: smaller ones amplify rounding, and this loss is a steep one.
-    fields = {"law": law, "variance": 0.3, "projection": 10, "memory_batch": 40, "views": views}
+    fields: dict[str, Any] = {
+        "law": law,
+        "variance": 0.3,
+        "projection": 10,
+        "memory_batch": 40,
+        "views": views,
+    }
     learner, reference = trained(Joint, epochs=2, **fields), trained(Joint, epochs=2, **fields)
     assert isinstance(learner, Joint)
     learner.consolidate()
@@ -85,7 +91,7 @@ def test_joint_training_under_a_law_equals_the_literal_loop(law: str, views: int
     assert network.outputs == 10
     optimizer = torch.optim.SGD(network.parameters(), momentum=0.9, weight_decay=5e-4)
     concentration = LAWS[law].concentration_of(0.3)
-    shape = {"df": DEFAULT_DF} if law == "projected-student-t" else {}
+    shape: dict[str, Any] = {"df": DEFAULT_DF} if law == "projected-student-t" else {}
     laws = [LAWS[law](torch.eye(10)[c], concentration, **shape) for c in range(6)]
     for rate in (0.03, 0.015):
         slots = torch.randperm(len(stored), generator=rng["order"])

@@ -15,10 +15,10 @@ to first order in Σ. The exact likelihood is not maximized, because it has no m
 are near one axis, as they are in the first steps.
 
 Identifiability: N(ke_c, k²Σ) has the same direction for all k > 0, so that with |e_c| = 1 the scale
-of Σ is the concentration of the law. `variance` σ² keeps this role, a temperature that the spread
-of trained rows does not determine, and the stream determines the shape alone, with
-tr(ΣS) = σ² tr S: the mean variance in the direction of a deviation z - e_y is σ², as for σ²I. The
-mean over all coordinates would be a poor unit, as rows do not use most of the projection's.
+of Σ is the concentration of the law. `variance` σ² keeps this role, of a temperature that the data
+do not give, and the stream gives the shape, with tr(ΣS) = σ² tr S: the mean variance in the
+direction of a deviation z - e_y is σ², as for σ²I. The mean over all coordinates, tr S/d, would be
+a poor unit, as rows deviate in few of the projection's.
 ρ > 0 bounds Σ from below, λ_c by 1/(σ√ρ), and the condition number by d/ρ.
 """
 
@@ -101,8 +101,8 @@ class SharedCovariance(Addition):
             )
         if config.objective == "likelihood":
             raise SteradError(
-                "covariance=shared has no likelihood to maximize by the network: all rows on one "
-                "axis of Σ would make it infinite; use objective=posterior"
+                "covariance=shared raises the likelihood of rows that are all on one axis, which "
+                "the covariance then follows, whatever their classes: use objective=posterior"
             )
 
     def before_loss(self, learner: "Replay") -> None:
