@@ -1,4 +1,7 @@
-"""Use the losses in ordinary training: several epochs over all data, no stream and no memory."""
+"""Use the losses in ordinary training: several epochs over all data, no stream and no memory.
+
+`sterad train joint --law angular-gaussian` does this with views, a schedule and a record.
+"""
 
 import torch
 

@@ -15,6 +15,8 @@ LETTERS = np.array([*"jihgfedcba"])
 """Labels whose order is not that of their first appearance."""
 MLP = {"encoder": "mlp", "width": 2}
 DIRECTION = {"classifier": "nearest-direction", "projection": 12, "views": 1}
+SHARED = {"covariance": "shared", "covariance_momentum": 0.5, "memory_iterations": 5}
+"""A covariance that is estimated and in use after 60 images."""
 
 
 class Backbone(nn.Module):
@@ -39,6 +41,8 @@ RULES: dict[str, tuple[str, dict[str, Any]]] = {
     "simplex": ("agd-fd", {**DIRECTION, **MLP, "directions": "simplex"}),
     "orthonormal": ("agd-fd", {**DIRECTION, **MLP, "directions": "orthonormal"}),
     "learned-directions": ("agd-fd", {**DIRECTION, **MLP, "directions": "learned"}),
+    "shared-covariance": ("agd-fd", {**DIRECTION, **MLP, **SHARED}),
+    "shared-learned": ("agd-fd", {**DIRECTION, **MLP, **SHARED, "directions": "learned"}),
     "retrained-head": ("agd-fd", {**DIRECTION, **MLP, "retrain_head": True}),
     "head": ("er", MLP),
     "head-resnet": ("er", {"width": 2}),
@@ -53,6 +57,8 @@ RULES: dict[str, tuple[str, dict[str, Any]]] = {
     "ridge-on-memory": ("agd-fd", {"views": 1, **MLP, "classifier": "ridge"}),
     "knn": ("er", {**MLP, "classifier": "knn"}),
     "from-scratch": ("gdumb", {**MLP, "epochs": 1}),
+    "joint": ("joint", {**MLP, "epochs": 1}),
+    "joint-law": ("joint", {**MLP, "epochs": 1, "law": "angular-gaussian", "projection": 12}),
     "ncm": ("ncm", {}),
     "ncm-unit": ("ncm", {"normalize": True}),
     "slda": ("slda", {}),

@@ -23,6 +23,11 @@ def test_a_built_in_method_passes(name: str) -> None:
     check_method(name, METHODS[name].Config(**FIELDS.get(name, {})))
 
 
+@pytest.mark.slow
+def test_joint_training_under_a_law_passes() -> None:
+    check_method("joint", METHODS["joint"].Config(law="angular-gaussian", projection=8, epochs=2))
+
+
 def test_a_random_projection_passes() -> None:
     check_method("ridge", METHODS["ridge"].Config(projection=20))
 

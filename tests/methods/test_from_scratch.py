@@ -8,11 +8,14 @@ import torch.nn.functional as F
 
 from sterad.engine import Execution
 from sterad.errors import SteradError
+from sterad.experiments.config import RunConfig
 from sterad.memory import GreedyBalanced
 from sterad.methods.base.from_scratch import FromScratch
 from sterad.methods.gdumb import GDumb, GDumbConfig, restarting_cosine
 from sterad.methods.joint import Joint, JointConfig
 from sterad.seeds import generator
+from sterad.sphere import LAWS
+from sterad.sphere.projected_student_t import DEFAULT_DF
 from sterad.streams import Batch
 from sterad.testing.method import same
 from tests.methods.scaffold import (
@@ -66,6 +69,83 @@ def test_training_equals_the_literal_loop(method: type[FromScratch]) -> None:
     assert_networks_close(learner.network, network, 1e-5)
     assert learner.consolidation_images == 3 * (len(stored) // 12 * 12)
     assert learner.images == 0
+
+
+@pytest.mark.parametrize("law", list(LAWS))
+@pytest.mark.parametrize("views", [1, 2])
+def test_joint_training_under_a_law_equals_the_literal_loop(law: str, views: int) -> None:
+    # One batch for each epoch: smaller ones amplify rounding, and this loss is a steep one.
+    fields: dict[str, Any] = {
+        "law": law,
+        "variance": 0.3,
+        "projection": 10,
+        "memory_batch": 40,
+        "views": views,
+    }
+    learner, reference = trained(Joint, epochs=2, **fields), trained(Joint, epochs=2, **fields)
+    assert isinstance(learner, Joint)
+    learner.consolidate()
+    stored = next(learner.memory.everything())
+    reference.rng = rng = {one: generator(3, f"{one} 40") for one in ("network", "views", "order")}
+    network = reference.make_network(6)
+    assert network.outputs == 10
+    optimizer = torch.optim.SGD(network.parameters(), momentum=0.9, weight_decay=5e-4)
+    concentration = LAWS[law].concentration_of(0.3)
+    shape: dict[str, Any] = {"df": DEFAULT_DF} if law == "projected-student-t" else {}
+    laws = [LAWS[law](torch.eye(10)[c], concentration, **shape) for c in range(6)]
+    for rate in (0.03, 0.015):
+        slots = torch.randperm(len(stored), generator=rng["order"])
+        images, labels = stored.x[slots], stored.y[slots].tolist()
+        inputs = [reference.augmentation(images, rng["views"]) for _ in range(views)]
+        total = torch.zeros(())
+        for view in inputs if views == 1 else [*inputs, images]:
+            for row, label in zip(F.normalize(network(view)), labels, strict=True):
+                density = {c: laws[c].log_prob(row).exp() for c in set(labels)}
+                posterior = density[label] / torch.stack([*density.values()]).sum()
+                total = total - posterior.log()
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.zero_grad()
+        (total / (40 * (views + (views > 1)))).backward()
+        optimizer.step()
+    assert_networks_close(learner.network, network, 1e-5)
+    scores, labels_of = learner.scores(stored.x)
+    with torch.no_grad():
+        z = network.eval()(stored.x, unit=True)
+    expected = torch.stack([laws[c].log_prob(z) for c in labels_of.tolist()], 1)
+    torch.testing.assert_close(scores.log_softmax(1), expected.log_softmax(1), rtol=1e-3, atol=1e-3)
+
+
+def test_joint_training_under_a_law_widens_the_projection_for_new_classes() -> None:
+    learner = build_short(Joint, classes=None, law="von-mises-fisher", projection=4)
+    for top in (3, 6):
+        learner.observe(Batch(random_images(4), torch.tensor([0, 1, 2, top])))
+        learner.consolidate()
+        assert learner.network.outputs == max(4, top + 1)
+    assert learner.scores(random_images(2))[1].tolist() == [0, 1, 2, 3, 6]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"variance": 0.5}, "variance=0.5 has no effect on the cross-entropy .* set a law"),
+        ({"projection": 64}, "projection=64 has no effect on the cross-entropy .* set a law"),
+        ({"law": "gauss"}, "unknown law 'gauss'"),
+        ({"law": "vmf", "variance": -1.0}, "variance -1.0 is out of range"),
+    ],
+)
+def test_fields_of_a_law_are_checked(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(SteradError, match=message):
+        build_short(Joint, **fields)
+
+
+def test_the_fields_of_a_law_leave_the_id_of_joint_as_it_was() -> None:
+    plain = RunConfig.of(method="joint")
+    assert not {"law", "variance", "projection"} & plain.to_dict()["method"].keys()
+    assert RunConfig.of(method="joint", law="none", variance=2.0, projection=512).id == plain.id
+    under_law = {RunConfig.of(method="joint", law=law).id for law in ("agd", "angular-gaussian")}
+    assert len(under_law) == 1
+    assert plain.id not in under_law
 
 
 @BOTH

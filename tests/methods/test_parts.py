@@ -194,6 +194,13 @@ def test_laws_give_different_losses() -> None:
     [
         ("er", {"memory_policy": "reservior"}, "did you mean 'reservoir'"),
         ("agd-fd", {"law": "power-sperical"}, "did you mean 'power-spherical'"),
+        ("agd-fd", {"law": "Watson"}, "the law 'Watson' is about an axis, .* use one of angular"),
+        ("vmf-fd", {"law": "angular_central_gaussian"}, "is about axes, and a loss needs"),
+        ("agd-fd", {"law": "uniform"}, "the law 'uniform' has no direction, and a loss needs"),
+        ("agd-fd", {"law": "general-angular-gaussian"}, "covariance=shared"),
+        ("agd-fd", {"law": "elliptically-symmetric-angular-gaussian"}, "has a covariance, and"),
+        ("joint", {"law": "watson"}, "the law 'watson' is about an axis"),
+        ("joint", {"law": "vmd"}, "unknown law 'vmd': did you mean 'vmf'"),
         ("er", {"classifier": "oracle"}, f"known are head, {', '.join(CLASSIFIERS)}$"),
         ("er", {"memory_policy": "none"}, "ER takes no step without a memory"),
         ("gdumb", {"memory_policy": "none"}, "needs a memory to train on, not NoMemory"),

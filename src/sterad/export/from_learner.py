@@ -42,8 +42,10 @@ from sterad.methods.base.closed_form import ClosedForm
 from sterad.methods.base.from_scratch import FromScratch
 from sterad.methods.base.frozen_encoder import FrozenEncoder
 from sterad.methods.base.replay import Replay
+from sterad.methods.base.shared_covariance import SharedCovariance
 from sterad.methods.fecam import FeCAM
 from sterad.methods.fixed_directions import FixedDirections
+from sterad.methods.joint import Joint
 from sterad.methods.ncm import NCM
 from sterad.methods.pcr import PCR
 from sterad.methods.randumb import RanDumb
@@ -110,13 +112,31 @@ def _class_scores(replay: Replay) -> list[Layer]:
     if isinstance(replay, FixedDirections) and method is FixedDirections.class_scores:
         probe = torch.zeros(1, replay.network.outputs)
         directions = replay.directions_for(probe)
+        if replay.covariance is not None:
+            return _whitened_scores(replay, replay.covariance, directions)
         by_class = Columns(replay.seen) if directions is None else Linear(directions[replay.seen])
         return [Unit(), by_class, log_density_layer(replay.log_density)]
+    if isinstance(replay, Joint) and method is Joint.class_scores:
+        if replay.law is None:
+            return [Columns(replay.seen)]
+        return [Unit(), Columns(replay.seen), log_density_layer(replay.log_density)]
     if isinstance(replay, PCR) and method is PCR.class_scores:
         return [Columns(replay.seen, replay.config.temperature)]
     if method is Replay.class_scores:
         return [Columns(replay.seen)]
     return [Traced(replay.class_scores, f"{type(replay).__name__}.class_scores")]
+
+
+def _whitened_scores(
+    replay: FixedDirections, covariance: SharedCovariance, directions: Tensor | None
+) -> list[Layer]:
+    """Return the layers of log-densities with a shared covariance."""
+    limit, probe = replay.log_density.concentration, torch.zeros(1)
+    whitening, means, constants = covariance.terms(probe, replay.seen, directions, limit)
+    density = log_density_layer(replay.log_density)
+    constants = constants.double()  # as the densities are
+    add_constants = Linear(torch.eye(len(constants), dtype=torch.float64), constants)
+    return [Unit(), Linear(whitening), Unit(), Linear(means), density, add_constants]
 
 
 def log_density_layer(kernel: FastLogKernel) -> LogDensity:

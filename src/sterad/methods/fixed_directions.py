@@ -14,6 +14,8 @@ For each stream batch B:
 Predictions use the nearest class mean of unit-length encoder features, without the projection.
 The ablation of table 3 replaces e_c by the mean of class c in the batch. Other directions are ours:
 a regular simplex, a random orthonormal basis, or directions that are trained with the network.
+`covariance=shared` gives the angular Gaussian a covariance that is estimated along the stream: see
+`methods.base.shared_covariance`.
 
 Differences from the released code ("there"): the density is exact (its series fails for negative
 cosines), the projection grows when labels exceed its dimension, `norm_all` sums over seen classes
@@ -38,6 +40,7 @@ from sterad.methods.base.learner import Problem
 from sterad.methods.base.optimizers import OptimizerName
 from sterad.methods.base.parts import Parts, ReplayConfig
 from sterad.methods.base.replay import Replay
+from sterad.methods.base.shared_covariance import CovarianceConfig, SharedCovariance
 from sterad.saved_state import check_like
 from sterad.seeds import generator
 from sterad.sphere import (
@@ -57,7 +60,7 @@ RETRAIN_BATCH_SIZE = 200
 
 
 @dataclass(frozen=True)
-class FixedDirectionsConfig(ReplayConfig):
+class FixedDirectionsConfig(CovarianceConfig, ReplayConfig):
     """The paper's settings, the same for all of its datasets."""
 
     lr: Positive = 5e-4
@@ -116,6 +119,7 @@ class FixedDirections(Replay):
                 f"retrain_head has no effect on {config.classifier}, which does not use the head: "
                 "use it with classifier=nearest-direction"
             )
+        SharedCovariance.check_config(config)
         self.law = LAWS[config.law]
         self.fixed: Tensor | None = None
         """Directions of a simplex or an orthonormal basis: (classes, d) unit rows on the CPU."""
@@ -125,6 +129,10 @@ class FixedDirections(Replay):
         elif config.directions == "orthonormal":
             self.rng["directions"] = generator(problem.seed, "directions")
             self.fixed = random_orthonormal(self.network.outputs, self.rng["directions"]).cpu()
+        self.covariance: SharedCovariance | None = None
+        if SharedCovariance.is_on(config):
+            self.covariance = SharedCovariance(self)
+            self.additions.append(self.covariance)
         self.retrained: nn.Module | None = None
         """Copy of the head that was trained on the memory for the last evaluation."""
 
@@ -170,6 +178,8 @@ class FixedDirections(Replay):
         """Return the loss summed over images and views."""
         z, labels = self.representations(Batch.concatenate(retrieved, batch))
         self.record_losses(self.loss_of, z, labels)
+        if self.covariance is not None:
+            self.covariance.record(z, labels, self.directions_for(z))
         return self.loss_of(z, labels)
 
     def loss_of(self, z: Tensor, labels: Tensor, reduction: Reduction = "sum") -> Tensor:
@@ -181,6 +191,8 @@ class FixedDirections(Replay):
         if self.config.objective == "likelihood":
             return likelihood_loss(z, labels, log_density, means, reduction)
         classes = self.classes_beside(labels)
+        if (shared := self.covariance) is not None:
+            return shared.posterior_loss(z, labels, classes, means, log_density, reduction)
         return posterior_loss(z, labels, log_density, means, classes, reduction=reduction)
 
     def classes_beside(self, labels: Tensor) -> Tensor | None:
@@ -202,8 +214,12 @@ class FixedDirections(Replay):
 
     @cached_property
     def log_density(self) -> FastLogKernel:
-        """The law's log-density as a function of the cosine with a direction."""
-        concentration = self.law.concentration_of(self.config.variance)
+        """The law's log-density as a function of the cosine with a direction.
+
+        With a shared covariance, the isotropic law with the smallest variance that Σ can have.
+        """
+        least = 1.0 if self.covariance is None else self.config.covariance_shrinkage
+        concentration = self.law.concentration_of(least * self.config.variance)
         return fast_log_kernel(self.law, concentration, self.network.outputs)
 
     def widen(self, outputs: int) -> None:
@@ -232,7 +248,10 @@ class FixedDirections(Replay):
     def class_scores(self, outputs: Tensor) -> Tensor:
         """Return the log-density around the direction of each seen class."""
         z = F.normalize(outputs)
-        if (directions := self.directions_for(z)) is None:
+        directions = self.directions_for(z)
+        if self.covariance is not None:
+            return self.covariance.scores(z, self.seen, directions, self.log_density)
+        if directions is None:
             return self.log_density(z[:, self.seen])
         return self.log_density(z @ directions[self.seen].T)
 

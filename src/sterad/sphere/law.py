@@ -5,7 +5,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from sterad.registry import Registry
+from sterad.errors import SteradError
+from sterad.registry import Registry, canonical_name
 from sterad.sphere.fit import Fit
 from sterad.sphere.newton import maximize
 from sterad.sphere.rotational_law import RotationalLaw
@@ -63,4 +64,28 @@ def _find_problem(law: type[SphericalLaw]) -> str | None:
     return f"does not define {', '.join(inherited)}: define each" if inherited else None
 
 
-LAWS: Registry[type[SphericalLaw]] = Registry("law", "sterad.laws", _find_problem)
+WITHOUT_LOSS = {
+    "uniform": "has no direction",
+    "watson": "is about an axis",
+    "angular-central-gaussian": "is about axes",
+    "general-angular-gaussian": "has a covariance (in agd-fd: covariance=shared)",
+    "elliptically-symmetric-angular-gaussian": "has a covariance",
+}
+"""Other laws of this package, and why they are not functions of the cosine with a direction."""
+
+
+class LawRegistry(Registry[type[SphericalLaw]]):
+    """The laws that losses use by name."""
+
+    def resolve(self, name: str) -> str:
+        """Return the registered spelling; say why a law of this package is not among them."""
+        reason = WITHOUT_LOSS.get(canonical_name(name)) if isinstance(name, str) else None
+        if reason is not None and name not in self:
+            raise SteradError(
+                f"the law {name!r} {reason}, and a loss needs one that depends on the cosine with "
+                f"the direction of a class: use one of {', '.join(self)}"
+            )
+        return super().resolve(name)
+
+
+LAWS = LawRegistry("law", "sterad.laws", _find_problem)
