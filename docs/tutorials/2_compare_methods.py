@@ -116,7 +116,13 @@ for method, color in zip(
 axes.set(
     xlabel="images of the stream", ylabel="accuracy on seen classes, %", ylim=(0, 105)
 )
-axes.legend(frameon=False, ncol=len(METHODS), loc="lower left", fontsize=9)
+axes.legend(
+    frameon=False,
+    ncol=len(METHODS),
+    loc="lower left",
+    bbox_to_anchor=(0, 1),
+    fontsize=9,
+)
 figure.savefig("curves.svg")
 
 # %% [markdown]
@@ -130,7 +136,8 @@ figure.savefig("curves.svg")
 # sterad report runs
 # ```
 #
-# The report also works on the runs of this page; the last line is the path of the HTML page:
+# The report also works on the runs of this page. It prints the path of the HTML page, and `report.md`
+# has the same tables:
 
 # %%
 from sterad.cli import main
