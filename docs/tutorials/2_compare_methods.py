@@ -9,8 +9,8 @@ several seeds, tests whether their differences are significant, and draws them w
 #
 # A run is a method, a dataset, a stream, a seed and their values. Its id is a hash of all of them: a
 # finished run is read from disk, and an interrupted one continues. The values here are small, so that
-# this page takes seconds: they say nothing about the methods, [our results](../../reproduction/README.md)
-# do. `slda` and `randumb` are exact on pixels and train no network; `randumb`, which uses random
+# this page takes seconds. They do not show how good the methods are;
+# [our results](../../reproduction/README.md) do. `slda` and `randumb` are exact on pixels and train no network; `randumb`, which uses random
 # features, is the control: a network that is not more accurate has learned nothing useful.
 
 # %%
