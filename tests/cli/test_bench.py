@@ -50,7 +50,7 @@ def test_a_thorough_bench_times_all_methods_that_train_a_network() -> None:
 def test_the_default_is_quick() -> None:
     options = BenchOptions()
     assert choose_methods([], options.thorough) == ["er", "agd-fd"]
-    assert choose_rounds(options) == Rounds(5, 2.0)
+    assert choose_rounds(options) == Rounds(5, 2.0, limit=20.0)
     assert choose_rounds(BenchOptions(thorough=True)) == Rounds(12, 5.0)
     assert choose_rounds(BenchOptions(rounds=40, seconds=0.0)) == Rounds(40, 0.0)
     setup = BenchSetup()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -34,14 +35,15 @@ from sterad.validation import Range
 console = Console(highlight=False)
 QUICK_METHODS = ("er", "agd-fd")
 """Methods that are timed by default: single passes, and parallel ones."""
-QUICK_ROUNDS, THOROUGH_ROUNDS = Rounds(5, 2.0), Rounds(12, 5.0)
+QUICK_ROUNDS, THOROUGH_ROUNDS = Rounds(5, 2.0, limit=20.0), Rounds(12, 5.0)
 
 
 @dataclass(frozen=True)
 class BenchOptions:
     """Time a step of each method relative to the bare network on the same images.
 
-    A method takes 10 to 30 seconds on two idle cores.
+    A method takes 10 to 30 seconds on two idle cores; on a slow or busy machine there are fewer
+    rounds.
     """
 
     methods: tuple[str, ...] = positional("METHOD ...", ())
@@ -54,7 +56,8 @@ class BenchOptions:
     image_size: Annotated[int, Range(8, 512)] = 32
     """Height and width of the images in pixels."""
     rounds: Annotated[int, Range(1, 10_000)] | None = None
-    """Minimum number of timing rounds (default: 5; with --thorough 12)."""
+    """Minimum number of timing rounds (default: 5, or fewer that take 20 seconds; with --thorough
+    12)."""
     seconds: Annotated[float, Range(0, 3600)] | None = None
     """Minimum seconds per measurement (default: 2; with --thorough 5): short steps get more
     rounds."""
@@ -107,7 +110,8 @@ def choose_rounds(options: BenchOptions) -> Rounds:
     """Return the given rounds and seconds, or the defaults of a quick or a thorough bench."""
     default = THOROUGH_ROUNDS if options.thorough else QUICK_ROUNDS
     seconds = default.seconds if options.seconds is None else options.seconds
-    return Rounds(options.rounds or default.count, seconds)
+    limit = default.limit if options.rounds is None else math.inf
+    return Rounds(options.rounds or default.count, seconds, limit)
 
 
 def choose_execution(options: BenchOptions, setup: BenchSetup) -> tuple[Execution, Execution]:
