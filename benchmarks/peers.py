@@ -1,14 +1,16 @@
 """The time of a step of experience replay: sterad, a plain loop and avalanche.
 
-python benchmarks/peers.py [--venv DIR] [--rounds N] [--networks linear ResNet-18/20 ResNet-18]
+python benchmarks/peers.py [--venv DIR] [--rounds N] [--threads N]
+    [--networks linear ResNet-18/20 ResNet-18]
 
 Random images of CIFAR's size, 100 classes, stream batches of 10, memory batches of 64, a reservoir
 of 1,000, a random crop with 4 pixels of padding and a flip per image, SGD with momentum. Each
 implementation is a process, see implementations/; their steps are interleaved, so that other load
 slows all alike. The linear network is one layer on the pixels with one thread, which shows mostly
-overhead; it is timed in CPU seconds. The ResNets have two threads and are timed in wall seconds;
-sterad uses its default precision and memory format, the others torch's. Avalanche is installed once
-by pip into an environment in DIR; if that fails, the table has a note.
+overhead. The ResNets have two threads unless --threads is given. One thread is timed in CPU time,
+several in wall time. sterad uses its default memory format and precision (the variable PRECISION
+overrides the latter), the others torch's. Avalanche is installed once by pip into an environment in
+DIR; if that fails, the table has a note.
 """
 
 import argparse
@@ -29,6 +31,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--venv", type=Path, default=Path("~/.cache/sterad/peers").expanduser())
     parser.add_argument("--rounds", type=int, help="number of timing rounds")
+    parser.add_argument(
+        "--threads", type=int, help="of all networks (default: 1 of linear, 2 of the ResNets)"
+    )
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     args = parser.parse_args()
     avalanche, version = args.venv / "bin" / "python", "avalanche"
@@ -46,7 +51,7 @@ def main() -> int:
         if network == "linear":
             commands[f"{version}, one experience per batch"] = [*commands[version][:2], "online"]
         threads, steps, rounds = NETWORKS[network]
-        compare(network, threads, commands, steps, args.rounds or rounds)
+        compare(network, args.threads or threads, commands, steps, args.rounds or rounds)
     return 0
 
 

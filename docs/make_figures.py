@@ -1,17 +1,21 @@
-"""Draw the figures of the README and the front page from committed records.
+"""Draw the figure of the README and the front page.
 
-python docs/make_figures.py     # writes docs/figures/overview.svg
+make demo                                 # the run whose features are drawn
+python docs/make_figures.py [RUNS]        # RUNS: runs/demo; writes docs/figures/overview.svg
 
-The figure is transparent, and its gray ink can be read on light and on dark pages.
+The curves are those of committed records, which leave out the features. The figure is transparent,
+and its gray ink can be read on light and on dark pages.
 """
 
 import io
+import sys
 from pathlib import Path
 from statistics import fmean
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sterad.errors import SteradError
 from sterad.files import write_atomically
 from sterad.report.figures.sphere import draw_spheres
 from sterad.report.style import INK, use_theme
@@ -26,10 +30,23 @@ CURVE_SHARE = 0.33
 """Share of the width that the accuracy curves take; the spheres have the rest."""
 
 
-def draw_overview(records: list[RunRecord], stream: str = "blurry") -> Figure:
+def find_spheres(records: list[RunRecord], runs: list[RunRecord]) -> RunRecord:
+    """Return one of `runs` with features on the sphere that is also among the records."""
+    known = {record.id for record in choose(records)}
+    found = [run for run in runs if run.id in known and run.sphere is not None]
+    if not found:
+        raise SteradError("no run has the features of AGD-FD on digits: run `make demo` first")
+    return found[0]
+
+
+def choose(records: list[RunRecord], stream: str = "blurry") -> list[RunRecord]:
+    """Return the records of one stream."""
+    return [record for record in records if record.config["stream"]["name"] == stream]
+
+
+def draw_overview(records: list[RunRecord], spheres: RunRecord) -> Figure:
     """Draw accuracy along a stream of digits, and features of AGD-FD on the sphere."""
-    chosen = [record for record in records if record.config["stream"]["name"] == stream]
-    spheres = next(r for r in chosen if r.sphere is not None and r.config["seed"] == 0)
+    chosen = choose(records)
     figure = draw_spheres(spheres)
     figure.set_size_inches(WIDTH_IN, HEIGHT_IN)
     width = (1 - CURVE_SHARE) / len(figure.axes)
@@ -59,15 +76,16 @@ def _draw_curve(axes: Axes, records: list[RunRecord], color: str) -> None:
     )
     name = records[0].config["method"]["name"]
     axes.plot(samples, means, color=color, lw=2, label=name)
-    axes.text(samples[-1], means[-1] + 2.5, name, color=color, ha="right", weight="bold")
+    axes.text(samples[-1], max(means[-3:]) + 2.5, name, color=color, ha="right", weight="bold")
 
 
-def main() -> None:
+def main(runs: str = "runs/demo") -> None:
     """Write the figure."""
     records, _ = read_records(ROOT / "reproduction" / "records" / "digits")
+    spheres = find_spheres(records, read_records(Path(runs))[0])
     written = io.StringIO()
     with use_theme():
-        draw_overview(records).savefig(
+        draw_overview(records, spheres).savefig(
             written, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
         )
     text = written.getvalue().replace(INK, GRAY)
@@ -75,4 +93,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

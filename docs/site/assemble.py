@@ -46,11 +46,8 @@ def assemble(target: Path, run_tutorials: bool = True) -> None:
     write_api_pages(target / "api")
     write_tutorials(target / "tutorials", run_tutorials)
     _append(target / "index.md", toctrees(target))
-    if (target / "laws").is_dir():
-        others = sorted(
-            page.stem for page in (target / "laws").glob("*.md") if page.stem != "index"
-        )
-        _append(target / "laws" / "index.md", hidden_toctree(others))
+    laws = sorted(page.stem for page in (target / "laws").glob("*.md") if page.stem != "index")
+    _append(target / "laws" / "index.md", hidden_toctree(laws))
     for page in sorted(target.rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         page.write_text(adapt(text, page, target), encoding="utf-8")

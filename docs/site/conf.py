@@ -24,6 +24,8 @@ myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 html_math_renderer = "mathml"
 autosummary_generate = False
+autoclass_content = "both"
+"""A class has the docstring of its constructor, which explains the arguments."""
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_inherit_docstrings = False

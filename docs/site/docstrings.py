@@ -15,7 +15,7 @@ _ARRAY = re.compile(
     r"~?(?:numpy\.)?ndarray\[tuple\[~?[\w.]+, \.\.\.\], ~?[\w.]*dtype\[~?[\w.]+\]\]"
 )
 _ITEM = re.compile(r" *(?:\d+\.|-) ")
-_ARGUMENT = re.compile(r"([a-z_]+): (?=\S)")
+_ARGUMENT = re.compile(r"([a-z_]+(?:, [a-z_]+)*): (?=\S)")
 _CODE = re.compile(r"(`[^`]+`)")
 _ADDRESS = re.compile(r"(https?://[^\s,;)]+)")
 _RST_MARKUP = re.compile(r"([*|\\]|_(?=\W|$))")
@@ -79,13 +79,17 @@ def _arguments_to_lists(lines: list[str]) -> list[str]:
         has_indent = any(line.startswith("    ") for line in paragraph[1:])
         if is_text and has_indent and _ARGUMENT.match(paragraph[0]):
             paragraph = [
-                _ARGUMENT.sub(r"- `\1`: ", line, count=1)
+                _ARGUMENT.sub(_begin_item, line, count=1)
                 if not line.startswith(" ")
                 else f"  {line.strip()}"
                 for line in paragraph
             ]
         converted += paragraph
     return converted
+
+
+def _begin_item(names: re.Match[str]) -> str:
+    return f"- `{names[1].replace(', ', '`, `')}`: "
 
 
 def _separate_lists(lines: list[str]) -> list[str]:

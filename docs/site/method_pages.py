@@ -68,8 +68,8 @@ def write_method_pages(folder: Path) -> None:
         (folder / f"{name}.md").write_text(text + "\n", encoding="utf-8")
     rows = [(f"[`{name}`]({name}.md)", summary_of(METHODS[name])) for name in names]
     (folder / "index.md").write_text(
-        "# Methods\n\nOne file of `src/sterad/methods` each. `sterad train NAME` trains it, and "
-        f'`OnlineClassifier("NAME")` learns by it from your feed.\n\n'
+        "# Methods\n\nEach method is one file of `src/sterad/methods`. `sterad train NAME` trains "
+        f'it on a stream, and `OnlineClassifier("NAME")` on your feed.\n\n'
         f"{table(('name', 'what it does'), rows)}\n\n"
         f"{hidden_toctree(names)}\n",
         encoding="utf-8",
@@ -221,7 +221,8 @@ def field_table(config: type[Any], fields: Sequence[Any]) -> str:
         )
         for field in fields
     ]
-    return table(("field", "default", "values", "meaning"), rows)
+    text = table(("field", "default", "values", "meaning"), rows)
+    return f"::::{{container}} fields\n{text}\n::::"
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: bool = False) -> str:

@@ -74,12 +74,14 @@ def execute(file: Path) -> list[Output]:
     path = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     settings = {"PYTHONPATH": path, "COLUMNS": "90", "NO_COLOR": "1", "MPLBACKEND": "svg"}
     threads = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+    # Ray warns where there is no network, and its workers would get no time on a busy machine.
+    ray = {"RAY_BACKEND_LOG_LEVEL": "error", "RAY_worker_niceness": "0"}
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "docs.site.run_cells", str(file.resolve()), "cells.json"]
         done = subprocess.run(
             command,
             cwd=folder,
-            env={**os.environ, **settings, **threads},
+            env={**os.environ, **settings, **threads, **ray},
             capture_output=True,
             text=True,
             timeout=TIME_LIMIT_S,

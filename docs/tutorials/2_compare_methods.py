@@ -9,8 +9,8 @@ several seeds, tests whether their differences are significant, and draws them w
 #
 # A run is a method, a dataset, a stream, a seed and their values. Its id is a hash of all of them: a
 # finished run is read from disk, and an interrupted one continues. The values here are small, so that
-# this page takes seconds: they say nothing about the methods, [our results](../../reproduction/README.md)
-# do. `slda` and `randumb` are exact on pixels and train no network; `randumb`, which uses random
+# this page takes seconds. They do not show how good the methods are;
+# [our results](../../reproduction/README.md) do. `slda` and `randumb` are exact on pixels and train no network; `randumb`, which uses random
 # features, is the control: a network that is not more accurate has learned nothing useful.
 
 # %%
@@ -116,7 +116,13 @@ for method, color in zip(
 axes.set(
     xlabel="images of the stream", ylabel="accuracy on seen classes, %", ylim=(0, 105)
 )
-axes.legend(frameon=False, ncol=len(METHODS), loc="lower left", fontsize=9)
+axes.legend(
+    frameon=False,
+    ncol=len(METHODS),
+    loc="lower left",
+    bbox_to_anchor=(0, 1),
+    fontsize=9,
+)
 figure.savefig("curves.svg")
 
 # %% [markdown]
@@ -130,7 +136,8 @@ figure.savefig("curves.svg")
 # sterad report runs
 # ```
 #
-# The report also works on the runs of this page; the last line is the path of the HTML page:
+# The report also works on the runs of this page. It prints the path of the HTML page, and `report.md`
+# has the same tables:
 
 # %%
 from sterad.cli import main

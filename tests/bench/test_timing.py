@@ -29,6 +29,19 @@ def test_short_functions_get_more_rounds_whatever_the_warm_up_takes(
     assert timings.seconds["a"] == [1.0] * 10
 
 
+def test_a_slow_machine_gets_fewer_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.perf_counter", lambda: now)
+
+    def function() -> None:
+        nonlocal now
+        now += 7.0
+
+    for limit, expected in ((20.0, 3), (1.0, 1)):
+        timings = time_interleaved({"a": function}, Rounds(count=5, limit=limit))
+        assert timings.seconds["a"] == [7.0] * expected
+
+
 def test_ratios_are_computed_within_a_round() -> None:
     # The second round is three times as slow for both: the ratio stays the same.
     timings = Timings({"step": [2.0, 6.0], "bare": [1.0, 3.0]})

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from sterad.bench.setup import BenchSetup
+from sterad.bench.timing import Rounds
 from sterad.cli import main
-from sterad.cli.bench import choose_methods
+from sterad.cli.bench import BenchOptions, choose_execution, choose_methods, choose_rounds
 
 
 @pytest.mark.slow
@@ -15,7 +17,7 @@ def test_ratios_are_printed_and_all_results_are_written(
 ) -> None:
     file = tmp_path / "bench.json"
     options = ["er", "--image-size", "8", "--rounds", "1", "--images", "20"]
-    options += ["--seconds", "0"]
+    options += ["--seconds", "0", "--thorough"]
     assert main(["bench", *options, "--json", str(file)]) == 0
     out = capsys.readouterr().out
     for text in ("times the bare network", "Stages of agd-fd", "images/s", "images in memory"):
@@ -39,9 +41,37 @@ def test_invalid_options_are_refused(capsys: pytest.CaptureFixture[str]) -> None
         assert capsys.readouterr().err.startswith(f"sterad: {message}")
 
 
-def test_all_methods_that_train_a_network_are_timed_by_default() -> None:
-    assert {"agd-fd", "er", "gdumb"} < set(choose_methods([]))
-    assert not {"ncm", "slda", "ridge", "fecam", "randumb"} & set(choose_methods([]))
+def test_a_thorough_bench_times_all_methods_that_train_a_network() -> None:
+    names = set(choose_methods([], thorough=True))
+    assert {"agd-fd", "er", "gdumb"} < names
+    assert not {"ncm", "slda", "ridge", "fecam", "randumb"} & names
+
+
+def test_the_default_is_quick() -> None:
+    options = BenchOptions()
+    assert choose_methods([], options.thorough) == ["er", "agd-fd"]
+    assert choose_rounds(options) == Rounds(5, 2.0, limit=20.0)
+    assert choose_rounds(BenchOptions(thorough=True)) == Rounds(12, 5.0)
+    assert choose_rounds(BenchOptions(rounds=40, seconds=0.0)) == Rounds(40, 0.0)
+    setup = BenchSetup()
+    assert choose_execution(options, setup)[1].compile is False
+    assert choose_execution(BenchOptions(compile=True), setup)[1].compile is True
+    execution, resolved = choose_execution(BenchOptions(thorough=True), setup)
+    assert resolved == setup.resolve(execution), "compiled where a long run compiles"
+
+
+def test_steps_alone_are_timed_by_default(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "bench.json"
+    options = ["er", "--image-size", "8", "--rounds", "1", "--seconds", "0", "--json", str(file)]
+    assert main(["bench", *options]) == 0
+    out = capsys.readouterr().out
+    assert "1 method, each takes 10 to 30 s" in out
+    assert "er: " in out
+    assert "Stages of agd-fd" not in out
+    results = json.loads(file.read_text())
+    assert set(results) == {"machine", "execution", "setup", "steps"}
 
 
 def test_methods_are_positional_arguments(capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,7 +79,8 @@ SMALL_VARIANTS = {
         f"sterad train er --tuned cifar100 {RUN}"
     ),
     "sterad bench": f"+ {BENCH}",
-    "sterad bench --full": f"+ {BENCH}",
+    "sterad bench --thorough": f"+ {BENCH}",
+    "sterad bench --thorough --full": f"+ {BENCH}",
     "sterad bench agd-fd --rounds 40": "+ --image-size 8 --rounds 1 --seconds 0 --images 10",
     "sterad bench --precision float32": f"+ {BENCH}",
     "sterad bench --json bench.json": f"+ {BENCH}",
@@ -102,10 +103,11 @@ SMALL_VARIANTS = {
 }
 """Small variants of commands that take long or need data or a cluster; + appends to the command."""
 SLOW_COMMANDS = {
-    *(f"sterad bench{options}" for options in ("", " er", " --full", " --precision float32")),
+    *(f"sterad bench{options}" for options in ("", " er", " --thorough", " --thorough --full")),
     "sterad search agd-fd --dataset cifar100 --root DATA",
     "sterad search er --save-tuned my-values.toml",
     *("sterad bench agd-fd --rounds 40", "sterad bench --json bench.json"),
+    "sterad bench --precision float32",
     "sterad search agd-fd --space combinations --dataset cifar100 --root DATA",
     *("python benchmarks/control.py cifar100 16", "sterad study studies/digits.toml --workers 2"),
 }

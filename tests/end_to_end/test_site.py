@@ -66,6 +66,8 @@ def test_types_of_numpy_have_their_names() -> None:
 def test_arguments_with_indented_lines_become_a_list() -> None:
     lines = ["values: first", "    second line", "feed: pairs"]
     assert to_rst(lines)[:3] == ["- `values`: first", "  second line", "- `feed`: pairs"]
+    lines = ["lr, width: first", "    second line"]
+    assert to_rst(lines)[:2] == ["- `lr`, `width`: first", "  second line"]
 
 
 def test_links_to_files_of_the_checkout_become_links_of_the_site(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from sterad.report.cost_table import UNKNOWN_COST, cost_rows, find_bands, split_by_cost
+from sterad.errors import SteradError
+from sterad.report.cost_table import cost_rows, find_bands, split_by_cost
+from sterad.report.figures.cost import cost_section, draw_cost
 from sterad.report.page import compose, render
 from sterad.report.tables import build_table
 from sterad.report.text import format_quantity
@@ -43,7 +45,7 @@ def test_rows_are_ordered_by_pixels_and_the_front_is_marked(make_record: Build) 
 
 def test_bands_begin_with_the_lowest_cost() -> None:
     assert find_bands({0: 110.0, 1: 100.0, 2: 111.0}) == [[1, 0], [2]]
-    assert find_bands({0: 0.0, 1: 5.0}) == [[1], [0]]
+    assert find_bands({0: 5.0, 1: 0.0, 2: 0.0}) == [[1, 2], [0]]
     assert find_bands({}) == []
 
 
@@ -63,12 +65,43 @@ def test_methods_of_different_cost_are_not_compared(make_record: Build) -> None:
     assert {test.row for test in ranking.comparisons} == {1, 2}
 
 
-def test_records_without_counts_are_a_column_of_their_own(make_record: Build) -> None:
+def test_records_without_counts_are_left_out_of_a_comparison_at_equal_cost(
+    make_record: Build,
+) -> None:
     records = three_methods(make_record, seeds=1)
-    records[2] = dataclasses.replace(records[2], cost=None)
-    split = split_by_cost(lay_out(records))
-    assert split.columns[-1].parts[-1] == UNKNOWN_COST
-    assert len(cost_rows(split)) == 2
+    older = dataclasses.replace(records[2], cost=None)
+    content = compose([*records[:2], older], equal_cost=True)
+    assert [row.text for row in content.layout.rows] == ["agd-fd", "er"]
+    assert content.left_out == [
+        f"{older.id}: its record has no pixels, which --equal-cost compares: train it again"
+    ]
+    assert len(compose([*records[:2], older]).layout.rows) == 3
+    with pytest.raises(SteradError, match="none of the 1 records has the pixels of its training"):
+        compose([older], equal_cost=True)
+
+
+def test_a_method_that_passes_no_pixels_is_the_cheapest(make_record: Build) -> None:
+    free = with_pixels(make_record("slda"), 0, accuracy=0.9)
+    layout = lay_out([*three_methods(make_record, seeds=1), free])
+    assert [(row.method, row.is_on_front) for row in cost_rows(layout)] == [
+        ("slda", True),
+        *((name, False) for name in ("agd-fd", "er", "scr")),
+    ]
+    assert split_by_cost(layout).columns[0].parts[-1] == "0 pixels"
+    section = cost_section(layout)
+    assert section.figures[0].caption == (
+        "Pareto front, from cheap to expensive: agd-fd. "
+        "Not drawn, as they pass no pixels: slda (90.0 %)."
+    )
+
+
+def test_the_upper_bound_is_not_on_the_front(make_record: Build) -> None:
+    joint = with_pixels(make_record("joint"), 100, accuracy=0.99)
+    layout = lay_out([*three_methods(make_record, seeds=1), joint])
+    fronts = {row.method: row.is_on_front for row in cost_rows(layout)}
+    assert fronts == {"joint": False, "agd-fd": True, "er": False, "scr": False}
+    only_joint = [("joint", [joint])]
+    assert len(draw_cost(only_joint, "pixels_per_batch").axes[0].lines) == 1
 
 
 def test_page_and_markdown_have_the_costs(make_record: Build) -> None:
@@ -79,7 +112,7 @@ def test_page_and_markdown_have_the_costs(make_record: Build) -> None:
     page = render(dataclasses.replace(content, sections=()))
     assert 'id="costs"' in page
     assert "1.09 k" in page
-    assert "| er | digits, clear, 1 k to 1.09 k pixels | 1.09 k |" in markdown_report(content)
+    assert "| er | digits, clear | 1.09 k |" in markdown_report(content)
 
 
 def test_without_counts_there_is_no_table(make_record: Build) -> None:

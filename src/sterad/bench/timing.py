@@ -1,5 +1,6 @@
 """Interleaved timing: functions take turns, so that other load slows all of them alike."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -54,13 +55,27 @@ class Timings:
 
 @dataclass(frozen=True)
 class Rounds:
-    """How many rounds are timed: at least `count`, and for at least `seconds`."""
+    """How many rounds are timed: at least `count`, and for at least `seconds`.
+
+    No round begins after `limit` seconds; one is always timed.
+    """
 
     count: int
     seconds: float = 0.0
     clock: Callable[[], float] = time.perf_counter
     """Returns seconds. Those of the processor, `time.process_time`, change less with other load,
     but add up over threads."""
+    limit: float = math.inf
+
+    def are_enough(self, number: int, elapsed: float) -> bool:
+        """Return whether no further round is needed after `number` ones in `elapsed` seconds.
+
+        >>> rounds = Rounds(5, 2.0, limit=30.0)
+        >>> [rounds.are_enough(*done) for done in ((5, 1.9), (4, 9.0), (5, 2.0), (1, 30.0))]
+        [False, False, True, True]
+        """
+        is_complete = number >= self.count and elapsed >= self.seconds
+        return number > 0 and (is_complete or elapsed >= self.limit)
 
 
 def time_interleaved(functions: Mapping[str, Callable[[], object]], rounds: Rounds) -> Timings:
@@ -73,9 +88,9 @@ def time_interleaved(functions: Mapping[str, Callable[[], object]], rounds: Roun
         function()
     seconds: dict[str, list[float]] = {name: [] for name in functions}
     clock = rounds.clock
-    start = clock()  # compilation in the warm-up round does not count
+    start = time.perf_counter()  # compilation in the warm-up round does not count
     for number in count():
-        if number >= rounds.count and clock() - start >= rounds.seconds:
+        if rounds.are_enough(number, time.perf_counter() - start):
             break
         for name, function in order if number % 2 == 0 else reversed(order):
             before = clock()

@@ -29,8 +29,8 @@ sterad: online continual learning with laws on the unit sphere
   sterad report RUNS           tables and one HTML page from finished runs
   sterad runs [FOLDER]         list, filter, compare and delete runs
   sterad show RUN              one run: settings, accuracy along the stream, cost, command
-  sterad verify RUNS           compare them with the paper (package sterad-reproduction)
-  sterad data list|check|get   datasets: what there is, whether it is whole, fetch it
+  sterad verify RUNS           compare runs with the paper (package sterad-reproduction)
+  sterad data list|check|get   list, check and download datasets
   sterad stream NAME ...       describe, save or draw a stream
   sterad export FILE MODEL     write a saved classifier as ONNX, torch.export or safetensors
   sterad bench                 step time of each method relative to the bare network

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -32,88 +33,126 @@ from sterad.methods import METHODS, Replay
 from sterad.validation import Range
 
 console = Console(highlight=False)
+QUICK_METHODS = ("er", "agd-fd")
+"""Methods that are timed by default: single passes, and parallel ones."""
+QUICK_ROUNDS, THOROUGH_ROUNDS = Rounds(5, 2.0, limit=20.0), Rounds(12, 5.0)
 
 
 @dataclass(frozen=True)
 class BenchOptions:
     """Time a step of each method relative to the bare network on the same images.
 
-    All methods take about ten minutes; `sterad bench er agd-fd` times two of them.
+    A method takes 10 to 30 seconds on two idle cores; on a slow or busy machine there are fewer
+    rounds.
     """
 
     methods: tuple[str, ...] = positional("METHOD ...", ())
-    """Methods to time (default: all that train a network)."""
+    """Methods to time (default: er and agd-fd; with --thorough all that train a network)."""
+    thorough: bool = False
+    """Take more rounds, compile as long runs do, and also time the stages of a step, evaluation and
+    scaling: two minutes, and another half a minute per method."""
     full: bool = False
     """Use a network of width 64 instead of 20; takes four times as long."""
     image_size: Annotated[int, Range(8, 512)] = 32
     """Height and width of the images in pixels."""
-    rounds: Annotated[int, Range(1, 10_000)] = 12
-    """Minimum number of timing rounds."""
-    seconds: Annotated[float, Range(0, 3600)] = 5.0
-    """Minimum seconds per measurement; short steps get more rounds."""
+    rounds: Annotated[int, Range(1, 10_000)] | None = None
+    """Minimum number of timing rounds (default: 5, or fewer that take 20 seconds; with --thorough
+    12)."""
+    seconds: Annotated[float, Range(0, 3600)] | None = None
+    """Minimum seconds per measurement (default: 2; with --thorough 5): short steps get more
+    rounds."""
     images: Annotated[int, Range(1, 100_000)] = 500
-    """Number of images to predict when evaluation is timed."""
+    """Number of images to predict when --thorough times evaluation."""
     precision: Precision | None = None
     """Precision of the encoder (default: the fastest on this machine)."""
     compile: bool | None = None
-    """Compile single forward passes (default: as in a run of 10,000 steps)."""
+    """Compile single forward passes (default: no; with --thorough as in a run of 10,000 steps)."""
     json: Path | None = None
     """Also write all results to this JSON file."""
 
 
 def bench(options: BenchOptions) -> None:
     """Measure everything, print each result as soon as it is known, and print the tables."""
+    names = choose_methods(options.methods, options.thorough)
     setup = BenchSetup(options.image_size, width=64 if options.full else 20)
-    rounds = Rounds(options.rounds, options.seconds)
-    execution = Execution.from_options(precision=options.precision, compile=options.compile)
-    resolved = setup.resolve(execution)
-    # The precision chosen for this image size also applies to the other sizes.
-    execution = dataclasses.replace(execution, precision=resolved.precision)
-    names = choose_methods(options.methods)
+    rounds, (execution, resolved) = choose_rounds(options), choose_execution(options, setup)
     compiled = "single passes compiled" if resolved.compile else "nothing compiled"
     console.print(provenance()["machine"])
     console.print(
         f"{resolved.threads} threads, {resolved.precision}, {compiled}; images of "
         f"{setup.image_size} pixels, ResNet-18 of width {setup.width}"
     )
-    console.print("each method takes half a minute or more; torch may compile first")
-    steps = []
-    with progress("benchmark", len(names) + 3, "parts") as advance:
+    duration = "30 seconds or more; torch may compile first" if options.thorough else "10 to 30 s"
+    console.print(f"{len(names)} method{'s' * (len(names) > 1)}, each takes {duration}")
+    results: dict[str, Any] = {
+        "machine": provenance(),
+        "execution": dataclasses.asdict(resolved),
+        "setup": dataclasses.asdict(setup),
+    }
+    with progress("benchmark", len(names) + 3 * options.thorough, "parts") as advance:
+        steps = []
         for name in names:
-            cost = measure_step(setup, name, execution, rounds)
-            overhead = f"overhead {1000 * cost.overhead.median:.1f} ms"
-            console.print(f"  {name}: {cost.ratio} times the bare network, {overhead}")
-            steps.append(cost)
+            steps.append(measure_step(setup, name, execution, rounds))
+            _print_step(steps[-1])
             advance(1)
-        stages = measure_stages(setup, execution, rounds)
-        _print_stages(stages)
-        advance(1)
-        evaluation = measure_evaluation(setup, execution, options.images, rounds)
-        rate = options.images / evaluation.of("sterad").median
-        speedup = evaluation.ratio("small batches", "sterad")
-        console.print(f"evaluation: {rate:.0f} images/s,")
-        console.print(f"  {speedup} times as fast as in batches of 10")
-        advance(1)
-        scaling = list(measure_scaling(setup, execution, rounds))
-        _print_scaling(scaling)
-        advance(1)
+        results["steps"] = [dataclasses.asdict(cost) for cost in steps]
+        if options.thorough:
+            for name, measure in _THOROUGH_PARTS.items():
+                results[name] = measure(setup, execution, rounds, options.images)
+                advance(1)
     _print_steps(steps)
     if options.json is not None:
-        results = {
-            "machine": provenance(),
-            "execution": dataclasses.asdict(resolved),
-            "setup": dataclasses.asdict(setup),
-            "steps": [dataclasses.asdict(cost) for cost in steps],
-            "stages": _to_dict(stages),
-            "evaluation": _to_dict(evaluation),
-            "scaling": [dataclasses.asdict(row) for row in scaling],
-        }
         write_atomically(options.json, json.dumps(results, indent=1) + "\n")
         print(options.json)
 
 
-def choose_methods(names: Sequence[str]) -> list[str]:
-    """Return the named methods, or all that train a network; refuse those that train none."""
+def choose_rounds(options: BenchOptions) -> Rounds:
+    """Return the given rounds and seconds, or the defaults of a quick or a thorough bench."""
+    default = THOROUGH_ROUNDS if options.thorough else QUICK_ROUNDS
+    seconds = default.seconds if options.seconds is None else options.seconds
+    limit = default.limit if options.rounds is None else math.inf
+    return Rounds(options.rounds or default.count, seconds, limit)
+
+
+def choose_execution(options: BenchOptions, setup: BenchSetup) -> tuple[Execution, Execution]:
+    """Return the execution of the measurements, and the same with all fields of this setup."""
+    compile = options.compile if options.compile is not None or options.thorough else False
+    execution = Execution.from_options(precision=options.precision, compile=compile)
+    resolved = setup.resolve(execution)
+    # The precision chosen for this image size also applies to the other sizes.
+    return dataclasses.replace(execution, precision=resolved.precision), resolved
+
+
+def _time_stages(setup: BenchSetup, execution: Execution, rounds: Rounds, _: int) -> Any:
+    stages = measure_stages(setup, execution, rounds)
+    _print_stages(stages)
+    return _to_dict(stages)
+
+
+def _time_evaluation(setup: BenchSetup, execution: Execution, rounds: Rounds, images: int) -> Any:
+    evaluation = measure_evaluation(setup, execution, images, rounds)
+    console.print(f"evaluation: {images / evaluation.of('sterad').median:.0f} images/s,")
+    speedup = evaluation.ratio("small batches", "sterad")
+    console.print(f"  {speedup} times as fast as in batches of 10")
+    return _to_dict(evaluation)
+
+
+def _time_scaling(setup: BenchSetup, execution: Execution, rounds: Rounds, _: int) -> Any:
+    scaling = list(measure_scaling(setup, execution, rounds))
+    _print_scaling(scaling)
+    return [dataclasses.asdict(row) for row in scaling]
+
+
+_THOROUGH_PARTS = {
+    "stages": _time_stages,
+    "evaluation": _time_evaluation,
+    "scaling": _time_scaling,
+}
+"""Further parts of a thorough bench, by their name in its JSON file."""
+
+
+def choose_methods(names: Sequence[str], thorough: bool) -> list[str]:
+    """Return the named methods, or the default ones; refuse those that train no network."""
     trained = [name for name in METHODS if issubclass(METHODS[name], Replay)]
     for name in names:
         if METHODS.resolve(name) not in trained:
@@ -121,11 +160,17 @@ def choose_methods(names: Sequence[str]) -> list[str]:
                 f"{METHODS.resolve(name)} trains no network to compare its steps with: time it "
                 "with benchmarks/feature_learners.py"
             )
-    return [METHODS.resolve(name) for name in names] or trained
+    default = trained if thorough else list(QUICK_METHODS)
+    return [METHODS.resolve(name) for name in names] or default
 
 
 def _to_dict(timings: Timings) -> dict[str, Any]:
     return {name: dataclasses.asdict(timings.of(name)) for name in timings.seconds}
+
+
+def _print_step(cost: StepCost) -> None:
+    overhead = f"overhead {1000 * cost.overhead.median:.1f} ms"
+    console.print(f"  {cost.method}: {cost.ratio} times the bare network, {overhead}")
 
 
 def _print_steps(steps: Iterable[StepCost]) -> None:

@@ -186,7 +186,7 @@ class CompareRuns:
 
 @dataclass(frozen=True)
 class DeleteRuns:
-    """Delete runs with their records and checkpoints, after a question.
+    """Delete runs with their records and checkpoints, after confirmation.
 
     Only run directories without other files are deleted, and no run that a process is writing.
     """
@@ -196,7 +196,7 @@ class DeleteRuns:
     out: Path = Path("runs")
     """Folder of runs in which ids are looked up."""
     yes: bool = False
-    """Delete without a question."""
+    """Delete without confirmation."""
 
     def run(self) -> int:
         """Delete the runs; check all of them before the first is deleted."""

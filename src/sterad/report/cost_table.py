@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from sterad.report.figures.cost import mean_costs, pareto_front
+from sterad.errors import SteradError
+from sterad.report.figures.cost import front_of
 from sterad.report.section import methods_by_setting
 from sterad.report.text import format_quantity
 from sterad.results.grouping import Label, Layout
@@ -13,7 +14,6 @@ from sterad.results.statistics import Summary, summarize
 
 EQUAL_COST_FACTOR = 1.1
 """Costs up to this multiple of the lowest one of a band count as equal."""
-UNKNOWN_COST = "pixels not counted"
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,20 @@ class CostRow:
     state_bytes: float
     seconds: float
     is_on_front: bool
-    """Whether no method of the setting is at least as accurate at no higher cost in pixels."""
+    """Whether no method of the setting is at least as accurate at no higher cost in pixels, except
+    the upper bound."""
 
 
 def cost_rows(layout: Layout) -> tuple[CostRow, ...]:
     """Return a row for each cell whose pixels were counted, the cheapest of a setting first."""
     rows: list[CostRow] = []
     for setting, methods in methods_by_setting(layout):
-        points = mean_costs(methods, "pixels_per_batch")
-        front = set(pareto_front(points))
+        points = {
+            index: (_mean_pixels(records), fmean(r.final_average_accuracy for r in records))
+            for index, (_, records) in enumerate(methods)
+            if records and all(record.cost is not None for record in records)
+        }
+        front = set(front_of(methods, points))
         for index in sorted(points, key=lambda index: points[index]):
             name, records = methods[index]
             rows.append(_cost_row(setting, name, records, index in front))
@@ -61,11 +66,26 @@ def _cost_row(
     )
 
 
+def choose_counted(records: Sequence[RunRecord]) -> tuple[list[RunRecord], list[str]]:
+    """Return the records whose pixels were counted, and a sentence for each other one."""
+    counted = [record for record in records if record.cost is not None]
+    if records and not counted:
+        raise SteradError(
+            f"none of the {len(records)} records has the pixels of its training, which "
+            "--equal-cost compares: train the runs again with this version, or omit --equal-cost"
+        )
+    sentences = [
+        f"{record.id}: its record has no pixels, which --equal-cost compares: train it again"
+        for record in records
+        if record.cost is None
+    ]
+    return counted, sentences
+
+
 def split_by_cost(layout: Layout) -> Layout:
     """Return the layout with a column for each band of equal cost, the cheapest first.
 
-    Tests and marks then compare only methods of one band. Methods whose pixels were not counted get
-    a column of their own.
+    Tests and marks then compare only methods of one band. Methods without a network pass no pixels.
     """
     columns: list[Label] = []
     cells: dict[tuple[int, int], tuple[RunRecord, ...]] = {}
@@ -86,28 +106,22 @@ def find_bands(costs: dict[int, float]) -> list[list[int]]:
     """Return the keys of costs in bands; each starts with the lowest cost that is left.
 
     >>> find_bands({0: 100, 1: 240, 2: 109, 3: 115, 4: 0})
-    [[0, 2], [3], [1], [4]]
+    [[4], [0, 2], [3], [1]]
     """
     bands: list[list[int]] = []
-    counted = sorted((key for key in costs if costs[key] > 0), key=lambda key: costs[key])
-    for key in counted:
+    for key in sorted(costs, key=lambda key: costs[key]):
         if bands and costs[key] <= EQUAL_COST_FACTOR * costs[bands[-1][0]]:
             bands[-1].append(key)
         else:
             bands.append([key])
-    unknown = [key for key in costs if costs[key] <= 0]
-    return [*bands, unknown] if unknown else bands
+    return bands
 
 
 def _mean_pixels(records: Sequence[RunRecord]) -> float:
-    """Return the mean pixels per batch; 0 if those of some run were not counted."""
-    pixels = [record.pixels_per_batch for record in records]
-    return fmean(pixels) if all(pixels) else 0.0
+    return fmean(record.pixels_per_batch for record in records)
 
 
 def _describe_band(costs: Sequence[float]) -> str:
     """Return the range of costs of a band as text, in pixels per batch."""
     low, high = (format_quantity(cost) for cost in (min(costs), max(costs)))
-    if max(costs) <= 0:
-        return UNKNOWN_COST
     return f"{low} pixels" if low == high else f"{low} to {high} pixels"

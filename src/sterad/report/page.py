@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sterad.optional_imports import require_reproduction
-from sterad.report.cost_table import CostRow, cost_rows, split_by_cost
+from sterad.report.cost_table import CostRow, choose_counted, cost_rows, split_by_cost
 from sterad.report.figures.along_stream import accuracy_section, loss_section
 from sterad.report.figures.cost import cost_section, time_section
 from sterad.report.figures.forgetting import forgetting_section
@@ -71,6 +71,9 @@ def compose(
 
     paper: add the comparison with the paper. equal_cost: compare only methods of about equal cost.
     """
+    if equal_cost:
+        records, uncounted = choose_counted(records)
+        left_out = [*left_out, *uncounted]
     whole = lay_out(with_other_classifiers(records))
     layout = split_by_cost(whole) if equal_cost else whole
     tables = (build_table(layout, metric) for metric in TABLE_METRICS)
@@ -79,7 +82,7 @@ def compose(
     comparison = None
     if paper:
         comparison = require_reproduction("report").paper_section(records, sections)
-    costs = cost_rows(layout)
+    costs = cost_rows(whole)
     return Content(records, layout, shown, sections, left_out, costs, comparison)
 
 

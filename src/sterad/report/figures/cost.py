@@ -17,6 +17,7 @@ from sterad.report.style import (
     shorten,
     use_theme,
 )
+from sterad.report.tables import UPPER_BOUND
 from sterad.results.grouping import Layout
 
 if TYPE_CHECKING:
@@ -42,15 +43,18 @@ def cost_section(layout: Layout) -> Section:
             if cost == "images_per_batch" and len(points) <= has_pixels:
                 continue  # it is for methods whose records have no pixels yet
             if len(points) > 1:
-                names = [methods[index][0] for index in pareto_front(points)]
+                names = [methods[index][0] for index in front_of(methods, points)]
                 caption = f"Pareto front, from cheap to expensive: {join_names(names)}."
+                if cost == "pixels_per_batch" and (free := _without_pixels(methods)):
+                    caption += f" Not drawn, as they pass no pixels: {join_names(free)}."
                 draw = partial(draw_cost, methods, cost)
                 figures.append(ReportFigure(draw, f"{setting}: {cost_name}", caption))
     return Section(
         "cost",
         "Cost and accuracy",
         "Cost and final accuracy of each method, means over seeds. The line is the Pareto front: "
-        "for every method below it, a method on it costs no more and is more accurate.",
+        "for every method below it, a method on it costs no more and is more accurate. "
+        f"{UPPER_BOUND}, which trains offline, is not compared.",
         tuple(figures),
         () if figures else ("No setting has two methods to compare.",),
     )
@@ -67,6 +71,26 @@ def pareto_front(points: Mapping[int, tuple[float, float]]) -> list[int]:
         if not front or points[key][1] > points[front[-1]][1]:
             front.append(key)
     return front
+
+
+def front_of(methods: Methods, points: Mapping[int, tuple[float, float]]) -> list[int]:
+    """Return the Pareto front of methods without the upper bound, which is not compared."""
+    return pareto_front(
+        {
+            index: point
+            for index, point in points.items()
+            if methods[index][1][0].config["method"]["name"] != UPPER_BOUND
+        }
+    )
+
+
+def _without_pixels(methods: Methods) -> list[str]:
+    """Return the methods that pass no pixels through a network, such as closed forms on pixels."""
+    return [
+        f"{name} ({100 * fmean(r.final_average_accuracy for r in records):.1f} %)"
+        for name, records in methods
+        if records and all(r.cost is not None and r.cost.pixels == 0 for r in records)
+    ]
 
 
 def mean_costs(methods: Methods, cost: str) -> dict[int, tuple[float, float]]:
@@ -87,11 +111,12 @@ def mean_costs(methods: Methods, cost: str) -> dict[int, tuple[float, float]]:
 def draw_cost(methods: Methods, cost: str) -> "Figure":
     """Draw one point per method and the Pareto front as a line."""
     points = mean_costs(methods, cost)
-    front = [points[index] for index in pareto_front(points)]
+    front = [points[index] for index in front_of(methods, points)]
     costs = [x for x, _ in points.values()]
-    steps = [*front, (max(costs) * 1.15, front[-1][1])]
     figure, axes = make_figure()
-    axes.plot(*zip(*steps, strict=True), drawstyle="steps-post", color=INK, alpha=0.4, lw=1)
+    if front:
+        steps = [*front, (max(costs) * 1.15, front[-1][1])]
+        axes.plot(*zip(*steps, strict=True), drawstyle="steps-post", color=INK, alpha=0.4, lw=1)
     for index, (x, y) in points.items():
         style = line_style(index, linestyle="none", markersize=7, label=methods[index][0])
         axes.plot(x, y, **style)

@@ -58,7 +58,7 @@ def stream_section(layout: Layout) -> Section:
 
 def _stream_name(record: RunRecord) -> str:
     parts = [
-        format_setting(path, value)
+        format_setting(path, float(f"{value:.4g}") if isinstance(value, float) else value)
         for path, value in flatten(record.config).items()
         if path.startswith(("dataset.name", "stream.")) and value is not None
     ]
