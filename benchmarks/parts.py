@@ -39,7 +39,7 @@ def main(wanted: list[str]) -> None:
     """Print a row for each measurement."""
     precision: Any = os.environ.get("PRECISION", "float32")
     execution = Execution(threads=1, view_threads=1, precision=precision, compile=False)
-    rounds = Rounds(int(os.environ.get("ROUNDS", "12")), clock=time.process_time)
+    rounds = Rounds(int(os.environ.get("ROUNDS", "12")), uses_processor_time=True)
     setup = BenchSetup(image_size=SIZE, second_task=True)
     for name, (method, fields) in ROWS.items():
         if wanted and not any(one in name for one in wanted):

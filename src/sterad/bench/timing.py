@@ -62,10 +62,9 @@ class Rounds:
 
     count: int
     seconds: float = 0.0
-    clock: Callable[[], float] = time.perf_counter
-    """Returns seconds. Those of the processor, `time.process_time`, change less with other load,
-    but add up over threads."""
     limit: float = math.inf
+    uses_processor_time: bool = False
+    """Seconds of the processor change less with other load, but add up over threads."""
 
     def are_enough(self, number: int, elapsed: float) -> bool:
         """Return whether no further round is needed after `number` ones in `elapsed` seconds.
@@ -87,7 +86,7 @@ def time_interleaved(functions: Mapping[str, Callable[[], object]], rounds: Roun
     for _, function in reversed(order):
         function()
     seconds: dict[str, list[float]] = {name: [] for name in functions}
-    clock = rounds.clock
+    clock = time.process_time if rounds.uses_processor_time else time.perf_counter
     start = time.perf_counter()  # compilation in the warm-up round does not count
     for number in count():
         if rounds.are_enough(number, time.perf_counter() - start):
