@@ -10,7 +10,6 @@ has one random view here: a part is a larger share of its step than with the def
 
 import os
 import sys
-import time
 from typing import Any
 
 from sterad.bench.measurements import measure_step
