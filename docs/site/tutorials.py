@@ -20,6 +20,8 @@ from typing import TypedDict
 ROOT = Path(__file__).parents[2]
 TIME_LIMIT_S = 570
 _CELL = re.compile(r"^# %%(.*)$", re.MULTILINE)
+_LOG_LINE = re.compile(r"^\[\d{4}-\d\d-\d\d [\d:,]+ [IW] \d+ \d+\] .*\n", re.MULTILINE)
+"""Notes of Ray to its developers, for example that there is no network."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -61,7 +63,7 @@ def render_tutorial(file: Path, run: bool = True) -> str:
     parts = []
     for cell, output in zip(cells, outputs, strict=True):
         parts.append(cell.source if cell.is_text else f"```python\n{cell.source}\n```")
-        if text := _clean(output["text"]):
+        if text := clean(output["text"]):
             parts.append(f"```{{code-block}} text\n:class: output\n\n{text}\n```")
         parts += [f"```{{raw}} html\n{_to_inline(svg)}\n```" for svg in output["figures"]]
     name = file.name
@@ -74,8 +76,7 @@ def execute(file: Path) -> list[Output]:
     path = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     settings = {"PYTHONPATH": path, "COLUMNS": "90", "NO_COLOR": "1", "MPLBACKEND": "svg"}
     threads = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
-    # Ray warns where there is no network, and its workers would get no time on a busy machine.
-    ray = {"RAY_BACKEND_LOG_LEVEL": "error", "RAY_worker_niceness": "0"}
+    ray = {"RAY_worker_niceness": "0"}  # niced workers would get no time on a busy machine
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "docs.site.run_cells", str(file.resolve()), "cells.json"]
         done = subprocess.run(
@@ -92,9 +93,10 @@ def execute(file: Path) -> list[Output]:
         return outputs
 
 
-def _clean(text: str) -> str:
-    """Remove colors, and lines that were overwritten."""
-    lines = (line.rpartition("\r")[2].rstrip() for line in _ESCAPES.sub("", text).splitlines())
+def clean(text: str) -> str:
+    """Remove colors, lines that were overwritten, and log lines of Ray."""
+    plain = _LOG_LINE.sub("", _ESCAPES.sub("", text))
+    lines = (line.rpartition("\r")[2].rstrip() for line in plain.split("\n"))
     return "\n".join(lines).strip("\n")
 
 

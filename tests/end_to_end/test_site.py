@@ -18,7 +18,7 @@ from docs.site.docstrings import shorten_types, to_markdown, to_rst
 from docs.site.links import find_broken_links
 from docs.site.mathml import to_mathml
 from docs.site.method_pages import page_parts, select
-from docs.site.tutorials import execute, read_cells, render_tutorial, tutorial_files
+from docs.site.tutorials import clean, execute, read_cells, render_tutorial, tutorial_files
 from sterad import OnlineClassifier
 from sterad.methods import METHODS
 
@@ -95,6 +95,12 @@ def test_cells_and_output_of_a_tutorial(tmp_path: Path) -> None:
     assert "## Part" in page
     assert ":class: output\n\n3\n" in page
     assert "stroke: currentColor" in page
+
+
+def test_colors_and_log_lines_of_ray_are_not_in_the_output() -> None:
+    text = "a\n[2026-11-19 03:42:57,302 W 78 78] network_util.cc:330: no network\n\x1b[1mb\x1b[0m\n"
+    assert clean(text) == "a\nb"
+    assert clean("10 %\r100 %\n[1/2] er: 80 %") == "100 %\n[1/2] er: 80 %"
 
 
 def test_an_error_in_a_tutorial_is_an_error_of_the_build(tmp_path: Path) -> None:
