@@ -58,9 +58,9 @@ class Rounds:
 
     count: int
     seconds: float = 0.0
-    clock: Callable[[], float] = time.perf_counter
-    """Returns seconds. Those of the processor, `time.process_time`, change less with other load,
-    but add up over threads."""
+    clock: Callable[[], float] | None = None
+    """Returns seconds (default: those that pass). Those of the processor, `time.process_time`,
+    change less with other load, but add up over threads."""
 
 
 def time_interleaved(functions: Mapping[str, Callable[[], object]], rounds: Rounds) -> Timings:
@@ -72,7 +72,7 @@ def time_interleaved(functions: Mapping[str, Callable[[], object]], rounds: Roun
     for _, function in reversed(order):
         function()
     seconds: dict[str, list[float]] = {name: [] for name in functions}
-    clock = rounds.clock
+    clock = rounds.clock or time.perf_counter
     start = clock()  # compilation in the warm-up round does not count
     for number in count():
         if number >= rounds.count and clock() - start >= rounds.seconds:
