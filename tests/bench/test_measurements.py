@@ -47,6 +47,15 @@ def test_a_single_pass_has_one_mode(modes: list[set[str]]) -> None:
     assert (modes, cost.bare_mode) == ([], "sequential")
 
 
+@pytest.mark.usefixtures("modes")
+def test_a_method_with_experts_is_timed_with_its_own_fields() -> None:
+    cost = measure_step(SETUP, "mose", Execution(threads=1, compile=False), Rounds(1))
+    assert cost.trained_images == 4 * (10 + 64)
+    execution = Execution(threads=1, compile=False)
+    fewer = measure_step(SETUP, "mose", execution, Rounds(1), memory_batch=8)
+    assert fewer.trained_images == 4 * (10 + 8)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("_compiler")
 @pytest.mark.filterwarnings("ignore")  # warnings of torch about its own internals

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from sterad.methods.base.replay import Replay
 
 _RARE = OMIT_DEFAULT_FROM_ID | ADVANCED
+MIN_LENGTH = 1e-12
+"""Smallest length of a gradient that is scaled to unit length."""
 
 
 @dataclass(frozen=True)
@@ -125,21 +127,22 @@ class Flattening(Addition):
             return rows[is_correct].mean()
 
         weights, lengths = engine.trainable, [one.norm() for one in before]
-        noise = self._noise(learner, before)
-        start = [w + n * length for w, n, length in zip(before, noise, lengths, strict=True)]
+        start = self._perturbed(learner, before, lengths)
         _set(weights, start)
         ascent = engine.gradients(divergence())
-        steps = [config.flatten_radius * n * F.normalize(v.flatten(), dim=0).view_as(v)
-                 for n, v in zip(lengths, ascent, strict=True)]  # fmt: skip
-        _set(weights, [w + step for w, step in zip(start, steps, strict=True)])
+        for one, length, v in zip(start, lengths, ascent, strict=True):
+            one.add_(v * (config.flatten_radius * length / v.norm().clamp_min(MIN_LENGTH)))
+        _set(weights, start)
         return engine.gradients(config.flatten_weight * divergence())
 
     @staticmethod
-    def _noise(learner: "Replay", like: list[Tensor]) -> list[Tensor]:
-        """Return normal noise of expected squared length ε² for each weight."""
-        rng, scale = learner.rng["flattening"], learner.config.flatten_noise
-        drawn = (torch.randn(one.shape, generator=rng, dtype=one.dtype) for one in like)
-        return [learner.engine.to_device(one) * (scale / one.numel() ** 0.5) for one in drawn]
+    def _perturbed(learner: "Replay", weights: list[Tensor], lengths: list[Tensor]) -> list[Tensor]:
+        """Return the weights plus normal noise of expected squared length ε² ‖θ‖²."""
+        rng, noise = learner.rng["flattening"], learner.config.flatten_noise
+        drawn = (torch.randn(one.shape, generator=rng, dtype=one.dtype) for one in weights)
+        scales = (n * noise / one.numel() ** 0.5 for one, n in zip(weights, lengths, strict=True))
+        triples = zip(weights, map(learner.engine.to_device, drawn), scales, strict=True)
+        return [one.mul_(scale).add_(weight) for weight, one, scale in triples]
 
 
 @torch.no_grad()
