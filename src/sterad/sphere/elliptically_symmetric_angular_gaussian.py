@@ -21,6 +21,7 @@ from sterad.sphere.gaussian_fit import (
     unit_factor,
 )
 from sterad.sphere.general_angular_gaussian import GeneralAngularGaussian
+from sterad.sphere.maximum_likelihood import split_resultant
 from sterad.sphere.observed_information import GaussianErrors
 from sterad.sphere.weighted_points import WeightedPoints
 
@@ -95,6 +96,11 @@ class EllipticallySymmetricAngularGaussian(GeneralAngularGaussian):
     def _fit(cls, data: WeightedPoints, **shape: float) -> Fit[Self]:
         """Maximize over m and the factor of the tangent block."""
         require_full_rank(cls.__name__, data)
+        if bool((split_resultant(data.resultant(), data.count)[1] == 0).any()):
+            raise SteradError(
+                f"the resultant of the points is zero, so that {cls.__name__} has no mean "
+                "direction: fit AngularCentralGaussian, or GeneralAngularGaussian"
+            )
         return maximize_gaussian(cls, data, _start(data), _factor_of)
 
     @classmethod
