@@ -36,7 +36,8 @@ class EllipticallySymmetricAngularGaussian(GeneralAngularGaussian):
     (d - 1) × (d - 1) block of Σ in the tangent space, with determinant 1, is the shape. Use
     `from_tangent` for parameters without constraints. `fit` gives standard errors of the
     concentration, the mean direction and every entry of `loc` and `covariance_matrix` from the
-    observed information; they are infinite for more than 2,000 parameters (62 dimensions).
+    observed information; for more than 2,000 parameters (62 dimensions) all but that of the
+    concentration are infinite.
 
     >>> law = EllipticallySymmetricAngularGaussian.from_tangent(
     ...     torch.tensor([3.0, 0.0, 0.0]), torch.diag(torch.tensor([4.0, 1.0]))
