@@ -15,6 +15,7 @@ from sterad.sphere import (
     GeneralAngularGaussian,
     PowerSpherical,
     ProjectedStudentT,
+    SphereDistribution,
     SphericalCauchy,
     VonMisesFisher,
     Watson,
@@ -198,6 +199,14 @@ def test_what_is_not_computed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         kl_divergence(p, found["cauchy"])
     with torch.no_grad():
         assert float(kl_divergence(p, found["cauchy"])) > 0
+
+    class Unknown(SphereDistribution):
+        """A law of somebody else."""
+
+        arg_constraints = {}
+
+    with pytest.raises(NotImplementedError, match="computed in 2 and 3 dimensions, but not in 5"):
+        kl_divergence(Unknown(event_shape=torch.Size([5])), found["cauchy"])
     monkeypatch.setattr("sterad.sphere.gaussian_cosine.MAX_NODES", 40)
     with pytest.raises(ValueError, match="the variances of the law are too different"):
         kl_divergence(found["general"], found["cauchy"])

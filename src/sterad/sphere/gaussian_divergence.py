@@ -8,7 +8,6 @@ mapped by a matrix, with an axis: its mean is an integral over the distribution 
 In two and three dimensions the integral is over the sphere (`surface_divergence`).
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -26,13 +25,16 @@ from sterad.sphere.gaussian_cosine import cosine_mean
 from sterad.sphere.gaussian_mixture import as_gaussian_mixture, gaussian_part
 from sterad.sphere.gaussian_moments import direction_moments, mean_log_square, whiten
 from sterad.sphere.general_angular_gaussian import GeneralAngularGaussian
-from sterad.sphere.quadrature import log_area
+from sterad.sphere.quadrature import Function, log_area
 from sterad.sphere.rotational_law import RotationalLaw
 from sterad.sphere.surface_divergence import MAX_DIMENSION as MAX_SURFACE_DIMENSION
 from sterad.sphere.surface_divergence import surface_divergence
 from sterad.sphere.uniform import Uniform
 from sterad.sphere.von_mises_fisher import VonMisesFisher, log_cosine_mgf
 from sterad.sphere.watson import Watson, log_kummer
+
+KNOWN = (RotationalLaw, GeneralAngularGaussian, AngularCentralGaussian, Uniform)
+"""Laws whose log-density is a function of a cosine and, with a covariance, of uᵀΣ⁻¹u."""
 
 
 def gaussian_parameters(law: SphereDistribution) -> tuple[Tensor, Tensor]:
@@ -95,11 +97,10 @@ for _law in (GeneralAngularGaussian, AngularCentralGaussian):
         register_kl(_law, _family)(_kl_to_exponential_family)
 
 
-@register_kl(SphereDistribution, SphereDistribution)  # type: ignore[untyped-decorator]
 def _kl(p: Any, q: Any) -> Tensor:
     """Return -entropy - E_p[log q], one pair of the batch after the other."""
     require_one_sphere(p, q)
-    if p.dimension <= MAX_SURFACE_DIMENSION:
+    if p.dimension <= MAX_SURFACE_DIMENSION or not all(isinstance(x, KNOWN) for x in (p, q)):
         return surface_divergence(p, q)
     parameters = [getattr(law, name) for law in (p, q) for name in law.arg_constraints]
     if torch.is_grad_enabled() and any(x.requires_grad for x in parameters):
@@ -112,7 +113,7 @@ def _kl(p: Any, q: Any) -> Tensor:
     first, second = p.expand(shape).flatten(), q.expand(shape).flatten()
     parts = [slice(place, place + 1) for place in range(first.batch_shape.numel())]
     mean_log = [_mean_log_density(first.flatten(part), second.flatten(part)) for part in parts]
-    value = -to_double(p.entropy()) - torch.stack(mean_log).reshape(shape)
+    value: Tensor = -to_double(p.entropy()) - torch.stack(mean_log).reshape(shape)
     return value.clamp_min(0).to(parameters[0])
 
 
@@ -124,6 +125,7 @@ def _mean_log_density(p: Any, q: Any) -> Tensor:
         k, weights, variance = as_gaussian_mixture(p)
         parts = gaussian_part(to_double(p.mean_direction)[0], k, variance)
     mean, factor = gaussian_parameters(parts)
+    weights = weights.to(mean)
     stretch = torch.zeros((), dtype=torch.float64)
     axis, log_q, log_volume = _axis_of(q)
     if isinstance(q, GeneralAngularGaussian | AngularCentralGaussian):
@@ -132,7 +134,7 @@ def _mean_log_density(p: Any, q: Any) -> Tensor:
         mean = torch.linalg.solve_triangular(other, mean.unsqueeze(-1), upper=False).squeeze(-1)
         factor = torch.linalg.solve_triangular(other, factor, upper=False)
         stretch = (weights * (mean_log_square(mean, factor) - length)).sum()
-    value = -log_area(p.dimension) - log_volume - p.dimension / 2 * stretch
+    value: Tensor = -log_area(p.dimension) - log_volume - p.dimension / 2 * stretch
     if isinstance(q, AngularCentralGaussian):
         return value
     covariance = (factor @ factor.mT)[0]
@@ -141,7 +143,7 @@ def _mean_log_density(p: Any, q: Any) -> Tensor:
     return value
 
 
-def _axis_of(q: Any) -> tuple[Tensor, Callable[[Tensor], Tensor], Tensor]:
+def _axis_of(q: Any) -> tuple[Tensor, Function, Tensor]:
     """Return the axis, the log kernel of the cosine with it, and log |L| of a law."""
     white = q
     log_volume = torch.zeros((), dtype=torch.float64)
@@ -149,3 +151,6 @@ def _axis_of(q: Any) -> tuple[Tensor, Callable[[Tensor], Tensor], Tensor]:
         white = whiten(*gaussian_parameters(q))
         log_volume = to_double(q.scale_tril).diagonal(dim1=-2, dim2=-1).log().sum()
     return to_double(white.mean_direction)[0], white._log_kernel, log_volume
+
+
+register_kl(SphereDistribution, SphereDistribution)(_kl)

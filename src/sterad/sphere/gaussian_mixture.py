@@ -34,13 +34,14 @@ MIN_WEIGHT = 1e-12
 def as_gaussian_mixture(law: RotationalLaw) -> tuple[Tensor, Tensor, float]:
     """Return the k, (j,), the weights, (j,), and σ² of a law with batch shape (1,); d > 3."""
     best = math.inf
-    low, high = (float(x) for x in _range(law))
-    s = torch.linspace(low, high, NODES, dtype=torch.float64)
+    like = to_double(law.concentration)
+    low, high = map(float, mass_interval(law._log_kernel, like, law.dimension, CUTOFF_NATS))
+    s = torch.linspace(low, high, NODES, dtype=like.dtype, device=like.device)
     target = _density(law._log_kernel(torch.tanh(s).unsqueeze(-1))[:, 0], s, law.dimension)
     step = (high - low) / (NODES - 1)
     for spacing in SPACINGS:
         for variance in VARIANCES:
-            k = _centers(low, high, law.dimension, variance, spacing)
+            k = _centers(low, high, law.dimension, variance, spacing).to(s)
             parts = _parts(k, variance, s, law.dimension)
             weights = _least_squares(parts, target)
             error = float((parts @ weights - target).abs().sum()) * step
@@ -54,11 +55,6 @@ def as_gaussian_mixture(law: RotationalLaw) -> tuple[Tensor, Tensor, float]:
         "covariance needs: estimate it as the mean of p.log_prob(x) - q.log_prob(x) over samples x "
         "of p"
     )
-
-
-def _range(law: RotationalLaw) -> tuple[Tensor, Tensor]:
-    like = to_double(law.concentration)
-    return mass_interval(law._log_kernel, like, law.dimension, CUTOFF_NATS)
 
 
 def _density(log_kernel: Tensor, s: Tensor, dimension: int) -> Tensor:
