@@ -126,13 +126,29 @@ def test_groups_and_chunks_change_nothing(law: Any, monkeypatch: pytest.MonkeyPa
 def test_too_many_parameters(law: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     points = draw(law, 3, 2000)
     observed = law.fit(points).standard_errors["covariance_matrix"]
-    for module in ("observed_information", "angular_central_gaussian"):
+    for module in ("observed_information", "angular_central_gaussian", "gaussian_fit"):
         monkeypatch.setattr(f"sterad.sphere.{module}.MAX_PARAMETERS", 4)
     limited = law.fit(points).standard_errors["covariance_matrix"]
     if law is AngularCentralGaussian:  # the expected information has a closed form
         assert torch.allclose(limited, observed, rtol=0.1)
     else:
         assert bool(limited.isinf().all())
+
+
+@pytest.mark.parametrize("dimension", [3, 8])
+def test_the_error_of_a_length_without_the_matrix(
+    dimension: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    law = EllipticallySymmetricAngularGaussian
+    points = draw(law, dimension, 3, 40 * dimension)
+    expected = law.fit(points).standard_errors["concentration"]
+    for module in ("observed_information", "gaussian_fit"):
+        monkeypatch.setattr(f"sterad.sphere.{module}.MAX_PARAMETERS", 4)
+    fit = law.fit(points)
+    assert torch.allclose(fit.standard_errors["concentration"], expected, rtol=1e-6)
+    assert bool(fit.standard_errors["loc"].isinf().all())
+    low, high = fit.confidence_interval(0.95)
+    assert bool(((low > 0) & (low < fit.law.concentration) & (high < torch.inf)).all())
 
 
 @pytest.mark.slow

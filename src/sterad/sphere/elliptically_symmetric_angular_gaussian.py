@@ -21,6 +21,7 @@ from sterad.sphere.gaussian_fit import (
     unit_factor,
 )
 from sterad.sphere.general_angular_gaussian import GeneralAngularGaussian
+from sterad.sphere.maximum_likelihood import split_resultant
 from sterad.sphere.observed_information import GaussianErrors
 from sterad.sphere.weighted_points import WeightedPoints
 
@@ -35,7 +36,8 @@ class EllipticallySymmetricAngularGaussian(GeneralAngularGaussian):
     (d - 1) × (d - 1) block of Σ in the tangent space, with determinant 1, is the shape. Use
     `from_tangent` for parameters without constraints. `fit` gives standard errors of the
     concentration, the mean direction and every entry of `loc` and `covariance_matrix` from the
-    observed information; they are infinite for more than 2,000 parameters (62 dimensions).
+    observed information; for more than 2,000 parameters (62 dimensions) all but that of the
+    concentration are infinite.
 
     >>> law = EllipticallySymmetricAngularGaussian.from_tangent(
     ...     torch.tensor([3.0, 0.0, 0.0]), torch.diag(torch.tensor([4.0, 1.0]))
@@ -95,6 +97,11 @@ class EllipticallySymmetricAngularGaussian(GeneralAngularGaussian):
     def _fit(cls, data: WeightedPoints, **shape: float) -> Fit[Self]:
         """Maximize over m and the factor of the tangent block."""
         require_full_rank(cls.__name__, data)
+        if bool((split_resultant(data.resultant(), data.count)[1] == 0).any()):
+            raise SteradError(
+                f"the resultant of the points is zero, so that {cls.__name__} has no mean "
+                "direction: fit AngularCentralGaussian, or GeneralAngularGaussian"
+            )
         return maximize_gaussian(cls, data, _start(data), _factor_of)
 
     @classmethod

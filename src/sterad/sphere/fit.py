@@ -33,8 +33,8 @@ class Fit(Generic[Law]):
     (*batch) for a concentration, (*batch, d) for `loc`, (*batch, d, d) for a covariance. For the
     mean direction it is the standard deviation, in radians, of the angle in one tangent direction:
     (*batch). It is infinite where the data do not determine the parameter, and for laws with a mean
-    and a covariance of more than 2,000 parameters (from 62 dimensions on), whose information is not
-    computed. For a law with a covariance they are computed when they are first read."""
+    and a covariance of more than 2,000 parameters (from 62 dimensions on), except for the
+    concentration. For a law with a covariance they are computed when they are first read."""
     count: Tensor
     """The sum of the weights: (*batch)."""
     n_parameters: int

@@ -1,6 +1,7 @@
 """Maximum likelihood for the direction of a Gaussian vector with a mean and a covariance."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 from sterad.sphere.covariance import cholesky_or_error, unit_determinant
 from sterad.sphere.fit import Fit
 from sterad.sphere.maximum_likelihood import split_resultant
-from sterad.sphere.observed_information import DeferredErrors, gaussian_errors
+from sterad.sphere.observed_information import MAX_PARAMETERS, DeferredErrors, gaussian_errors
 from sterad.sphere.quadrature import log_area, log_chi_mgf
 from sterad.sphere.weighted_points import WeightedPoints
 
@@ -22,6 +23,9 @@ GRADIENT_TOLERANCE = 1e-9
 CONVERGED_GRADIENT = 1e-5
 """Derivative below which a fit counts as converged: rounding may stop the search above the
 tolerance."""
+MAX_SOLVE_STEPS = 1000
+SOLVE_TOLERANCE = 1e-7
+"""Length of the residual, relative to the right side, at which conjugate gradients end."""
 
 Parameters = Sequence[Tensor]
 FactorOf = Callable[[Tensor, Tensor], Tensor]
@@ -99,7 +103,11 @@ def maximize_gaussian(
         return mean, factor_of(mean, free)
 
     def errors() -> dict[str, Tensor]:
-        found = cls.named_errors(gaussian_errors(data, chart, place))
+        all_errors = gaussian_errors(data, chart, place)
+        if place.shape[1] > MAX_PARAMETERS and hasattr(cls, "concentration"):
+            length = length_error(data, mean, raw, factor_of)
+            all_errors = replace(all_errors, length=length)
+        found = cls.named_errors(all_errors)
         return {name: x.reshape(batch + x.shape[1:]).to(like) for name, x in found.items()}
 
     return Fit(
@@ -130,6 +138,55 @@ def gaussian_log_likelihood(data: WeightedPoints, mean: Tensor, factor: Tensor) 
         gamma = (white * center).sum(-2) / a.sqrt()
         total = total + (weights * (log_chi_mgf(gamma, d) - d / 2 * a.log())).sum(-1)
     return total
+
+
+def length_error(data: WeightedPoints, mean: Tensor, raw: Tensor, factor_of: FactorOf) -> Tensor:
+    """Return the standard errors of the lengths of the means from the observed information: (k,).
+
+    The information matrix is not formed: a product of it with a vector costs two evaluations of
+    the likelihood. At the maximum the length has gradient g, and its variance is gᵀ I⁻¹ g.
+    """
+    with torch.enable_grad():
+        values = [x.detach().clone().requires_grad_() for x in (mean, raw)]
+        total = gaussian_log_likelihood(data, values[0], factor_of(*values)).sum()
+        slopes = torch.autograd.grad(total, values, create_graph=True)
+
+    def product(vector: Tensor) -> Tensor:
+        parts = vector[:, : mean.shape[1]], vector[:, mean.shape[1] :].reshape(raw.shape)
+        second = torch.autograd.grad(slopes, values, parts, retain_graph=True)
+        return -torch.cat([x.flatten(1) for x in second], 1)
+
+    unit = torch.nn.functional.normalize(mean, dim=-1)
+    gradient = torch.cat([unit, torch.zeros_like(raw).flatten(1)], 1)
+    return solve_quadratic(product, gradient).sqrt()
+
+
+def solve_quadratic(product: Callable[[Tensor], Tensor], vector: Tensor) -> Tensor:
+    """Return vᵀ A⁻¹ v for k positive definite A given by products, by conjugate gradients: (k,).
+
+    vector: (k, p). Infinite where A is not positive definite or the iteration does not end.
+
+    >>> scale = torch.tensor([[1.0, 4.0]])
+    >>> solve_quadratic(lambda v: scale * v, torch.tensor([[1.0, 2.0]]))
+    tensor([2.])
+    """
+    solution, residual, direction = torch.zeros_like(vector), vector, vector
+    square = first = residual.square().sum(-1)
+    is_definite = torch.ones_like(square, dtype=torch.bool)
+    for _ in range(MAX_SOLVE_STEPS):
+        is_open = square > SOLVE_TOLERANCE**2 * first
+        if not bool(is_open.any()):
+            break
+        image = product(direction)
+        curvature = (direction * image).sum(-1)
+        is_definite &= (curvature > 0) | ~is_open
+        step = torch.where(is_open & (curvature > 0), square / curvature, 0.0).unsqueeze(-1)
+        solution, residual = solution + step * direction, residual - step * image
+        new = residual.square().sum(-1)
+        direction = residual + (new / square).unsqueeze(-1) * direction
+        square = new
+    is_known = is_definite & (square <= SOLVE_TOLERANCE**2 * first)
+    return torch.where(is_known, (vector * solution).sum(-1), torch.inf)
 
 
 def maximize_jointly(
