@@ -208,8 +208,9 @@ def test_what_is_not_computed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotImplementedError, match="computed in 2 and 3 dimensions, but not in 5"):
         kl_divergence(Unknown(event_shape=torch.Size([5])), found["cauchy"])
     monkeypatch.setattr("sterad.sphere.gaussian_cosine.MAX_NODES", 40)
-    with pytest.raises(ValueError, match="the variances of the law are too different"):
+    with pytest.raises(ValueError, match="its variances are too different"):
         kl_divergence(found["general"], found["cauchy"])
-    monkeypatch.setattr("sterad.sphere.gaussian_mixture.TOLERANCE", 0.0)
+    for name, value in (("TOLERANCE", 0.0), ("SPACINGS", (0.5,)), ("VARIANCES", (0.5,))):
+        monkeypatch.setattr(f"sterad.sphere.gaussian_mixture.{name}", value)
     with pytest.raises(ValueError, match="no mixture of Gaussian directions"):
         kl_divergence(found["vmf"], found["general"])

@@ -34,6 +34,8 @@ TOLERANCE = 1e-9
 HALF_TOLERANCE = 1e-5
 """Largest accepted change by twice the steps: the convergence is exponential, so that the error is
 of the order of its square."""
+MIN_WEIGHT = 1e-8
+"""Weight in a sum below which the accepted error no longer grows."""
 CONTOUR_STEP = 0.3
 CONTOUR_REACH = 9.0
 """Nodes of the contour in standard deviations 1/√K''."""
@@ -69,10 +71,13 @@ class _Split:
 
 
 @torch.no_grad()
-def cosine_mean(mean: Tensor, covariance: Tensor, axis: Tensor, function: Function) -> Tensor:
+def cosine_mean(
+    mean: Tensor, covariance: Tensor, axis: Tensor, function: Function, weight: float = 1.0
+) -> Tensor:
     """Return E[function(t)] for the cosine t of N(mean, covariance) with `axis`: ().
 
-    mean: (d,), d > 3; covariance: (d, d); axis: (d,), of unit length; all float64.
+    mean: (d,), d > 3; covariance: (d, d); axis: (d,), of unit length; all float64. weight: that of
+    the mean in a sum; the smaller, the larger the accepted error.
 
     >>> axis = torch.eye(5, dtype=torch.float64)[0]
     >>> round(float(cosine_mean(0 * axis, torch.eye(5).double(), axis, torch.square)), 9)  # 1/5
@@ -80,19 +85,21 @@ def cosine_mean(mean: Tensor, covariance: Tensor, axis: Tensor, function: Functi
     """
     split = _split(mean, covariance, axis)
     low, high = _log_radius_range(split, *_marginal(mean, covariance, axis))
+    slack = max(abs(weight), MIN_WEIGHT) ** -0.5
     count = FIRST_NODES
     while count <= MAX_NODES:
         s, weights, coarse = _distribution(split, low, high, count)
         values, total = function(torch.tanh(s)), weights.sum()
         result: Tensor = (weights * values).sum() / total
         change = float(((coarse * values[::2]).sum() / coarse.sum() - result).abs())
-        if abs(float(total) - 1) <= TOLERANCE and change <= HALF_TOLERANCE:
+        is_normalized = abs(float(total) - 1) <= TOLERANCE * slack
+        if is_normalized and change <= HALF_TOLERANCE * slack**0.5:
             return result
         count = 2 * math.ceil(count * GROWTH / 2) + 1
     raise SteradError(
         f"the mean of a function of a cosine has not converged (the probabilities add up to "
-        f"{float(total):.10g}): the variances of the law are too different; estimate the "
-        "divergence as the mean of p.log_prob(x) - q.log_prob(x) over samples x of p"
+        f"{float(total):.10g}): the law is too narrow or its variances are too different; "
+        "estimate the divergence as the mean of p.log_prob(x) - q.log_prob(x) over samples x of p"
     )
 
 

@@ -139,7 +139,8 @@ def _mean_log_density(p: Any, q: Any) -> Tensor:
         return value
     covariance = (factor @ factor.mT)[0]
     for weight, center in zip(weights, mean, strict=True):
-        value = value + weight * cosine_mean(center, covariance, axis, log_q)
+        mean_log = cosine_mean(center, covariance, axis, log_q, float(weight))
+        value = value + weight * mean_log
     return value
 
 
