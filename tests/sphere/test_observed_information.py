@@ -6,10 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from sterad.errors import SteradError
 from sterad.sphere import (
     AngularCentralGaussian,
     EllipticallySymmetricAngularGaussian,
     GeneralAngularGaussian,
+    VonMisesFisher,
 )
 
 LAWS: list[Any] = [
@@ -149,6 +151,43 @@ def test_the_error_of_a_length_without_the_matrix(
     assert bool(fit.standard_errors["loc"].isinf().all())
     low, high = fit.confidence_interval(0.95)
     assert bool(((low > 0) & (low < fit.law.concentration) & (high < torch.inf)).all())
+
+
+@pytest.mark.parametrize("law", [GeneralAngularGaussian, EllipticallySymmetricAngularGaussian])
+@pytest.mark.parametrize("dimension", [3, 8])
+def test_errors_of_functions_are_those_of_the_matrix(law: Any, dimension: int) -> None:
+    fit = law.fit(draw(law, dimension, 2, 40 * dimension))
+    errors = fit.standard_errors
+    for found, expected in (
+        (fit.standard_error_of(lambda law: law.loc[:, 1]), errors["loc"][:, 1]),
+        (
+            fit.standard_error_of(lambda law: law.covariance_matrix[:, 2, 0]),
+            errors["covariance_matrix"][:, 2, 0],
+        ),
+        (fit.standard_error_of(lambda law: 3 * law.loc[:, 0]), 3 * errors["loc"][:, 0]),
+    ):
+        assert torch.allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda law: law.loc, r"returned \(3,\).*shape \(\)"),
+        (lambda law: 2.0, "returned float"),
+        (lambda law: law.loc[0].detach(), "torch can differentiate"),
+    ],
+)
+def test_functions_without_a_standard_error(function: Any, words: str) -> None:
+    fit = GeneralAngularGaussian.fit(draw(GeneralAngularGaussian, 3, 50))
+    with pytest.raises(SteradError, match=words):
+        fit.standard_error_of(function)
+
+
+def test_laws_of_a_cosine_have_no_errors_of_functions() -> None:
+    law = VonMisesFisher(torch.eye(3)[0], 5.0)
+    fit = VonMisesFisher.fit(law.sample(torch.Size([50])))
+    with pytest.raises(SteradError, match=r"standard_errors \(.*concentration"):
+        fit.standard_error_of(lambda law: law.concentration)
 
 
 @pytest.mark.slow

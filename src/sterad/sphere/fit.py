@@ -1,8 +1,8 @@
 """The result of fitting a law to points by maximum likelihood."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import torch
@@ -34,7 +34,8 @@ class Fit(Generic[Law]):
     mean direction it is the standard deviation, in radians, of the angle in one tangent direction:
     (*batch). It is infinite where the data do not determine the parameter, and for laws with a mean
     and a covariance of more than 2,000 parameters (from 62 dimensions on), except for the
-    concentration. For a law with a covariance they are computed when they are first read."""
+    concentration; `standard_error_of` has no such limit. For a law with a covariance they are
+    computed when they are first read."""
     count: Tensor
     """The sum of the weights: (*batch)."""
     n_parameters: int
@@ -46,6 +47,30 @@ class Fit(Generic[Law]):
     points are equal, or there is only one)."""
     converged: Tensor
     """Whether the optimizer reached its tolerance: (*batch)."""
+    error_of: Callable[[Callable[[Law], Tensor]], Tensor] | None = field(default=None, repr=False)
+    """What `standard_error_of` calls, for laws with a mean and a covariance."""
+
+    def standard_error_of(self, function: Callable[[Law], Tensor]) -> Tensor:
+        """Return the standard error of a number that depends on the fitted law: (*batch).
+
+        For laws with a mean and a covariance, of any number of parameters: by the delta method
+        from the observed information, with conjugate gradients in place of its inverse.
+
+        function: from a law to one number for each law, by differentiable operations.
+
+        >>> from sterad.sphere import GeneralAngularGaussian
+        >>> law = GeneralAngularGaussian([2.0, 0.0, 0.0], covariance_matrix=torch.eye(3))
+        >>> points = law.sample(torch.Size([500]), generator=torch.Generator().manual_seed(0))
+        >>> fit = GeneralAngularGaussian.fit(points)
+        >>> error = fit.standard_error_of(lambda law: law.loc[0])
+        >>> torch.testing.assert_close(error, fit.standard_errors["loc"][0], rtol=1e-4, atol=0)
+        """
+        if self.error_of is None:
+            raise SteradError(
+                f"{type(self.law).__name__} has no standard errors of functions: its parameters "
+                f"have theirs in standard_errors ({', '.join(self.standard_errors) or 'none'})"
+            )
+        return self.error_of(function)
 
     @property
     def aic(self) -> Tensor:
@@ -86,3 +111,23 @@ class Fit(Generic[Law]):
         is_signed = bool(getattr(self.law, "has_signed_concentration", False))
         is_positive = parameter == "concentration" and not is_signed
         return low.clamp_min(0) if is_positive else low, value + reach
+
+
+def check_number(value: object, batch: torch.Size) -> Tensor:
+    """Return the value of a function of laws; refuse all but one number for each law.
+
+    >>> check_number(torch.zeros(2, requires_grad=True), torch.Size([2])).shape
+    torch.Size([2])
+    """
+    found = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+    if not isinstance(value, Tensor) or value.shape != batch:
+        raise SteradError(
+            f"the function returned {found}, and one number for each law is needed, a tensor of "
+            f"shape {tuple(batch)}: select an entry, such as law.loc[..., 0]"
+        )
+    if not value.requires_grad:
+        raise SteradError(
+            "the function does not depend on the law by operations that torch can differentiate: "
+            "compute it from law.loc and law.covariance_matrix, without item() or detach()"
+        )
+    return value

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from sterad.sphere.covariance import cholesky_or_error, unit_determinant
-from sterad.sphere.fit import Fit
+from sterad.sphere.fit import Fit, check_number
 from sterad.sphere.maximum_likelihood import split_resultant
 from sterad.sphere.observed_information import MAX_PARAMETERS, DeferredErrors, gaussian_errors
 from sterad.sphere.quadrature import log_area, log_chi_mgf
@@ -105,21 +105,31 @@ def maximize_gaussian(
     def errors() -> dict[str, Tensor]:
         all_errors = gaussian_errors(data, chart, place)
         if place.shape[1] > MAX_PARAMETERS and hasattr(cls, "concentration"):
-            length = length_error(data, mean, raw, factor_of)
+            length = functional_error(data, (mean, raw), factor_of, lambda m, _: m.norm(dim=1))
             all_errors = replace(all_errors, length=length)
         found = cls.named_errors(all_errors)
         return {name: x.reshape(batch + x.shape[1:]).to(like) for name, x in found.items()}
 
+    def law_of(mean: Tensor, factor: Tensor, validate_args: bool | None = None) -> Law:
+        shaped = mean.reshape(*batch, d), factor.reshape(*batch, d, d)
+        return cast(Any, cls)(shaped[0], scale_tril=shaped[1], validate_args=validate_args)
+
+    def error_of(function: Callable[[Law], Tensor]) -> Tensor:
+        def number(mean: Tensor, factor: Tensor) -> Tensor:
+            value = function(law_of(mean, factor, validate_args=False))
+            return check_number(value, batch).flatten()
+
+        return functional_error(data, (mean, raw), factor_of, number).reshape(batch).to(like)
+
     return Fit(
-        law=cast(Any, cls)(
-            mean.reshape(*batch, d).to(like), scale_tril=factor.reshape(*batch, d, d).to(like)
-        ),
+        law=law_of(mean.to(like), factor.to(like)),
         log_likelihood=log_likelihood.reshape(batch).to(like),
         standard_errors=DeferredErrors(errors),
         count=data.count.reshape(batch).to(like),
         n_parameters=place.shape[1],
         at_limit=torch.zeros(batch, dtype=torch.bool, device=like.device),
         converged=(slopes <= CONVERGED_GRADIENT).reshape(batch).to(like.device),
+        error_of=error_of,
     )
 
 
@@ -140,25 +150,31 @@ def gaussian_log_likelihood(data: WeightedPoints, mean: Tensor, factor: Tensor) 
     return total
 
 
-def length_error(data: WeightedPoints, mean: Tensor, raw: Tensor, factor_of: FactorOf) -> Tensor:
-    """Return the standard errors of the lengths of the means from the observed information: (k,).
+def functional_error(
+    data: WeightedPoints, start: Parameters, factor_of: FactorOf, function: FactorOf
+) -> Tensor:
+    """Return the standard error of function(mean, factor), (k,), from the observed information.
 
     The information matrix is not formed: a product of it with a vector costs two evaluations of
-    the likelihood. At the maximum the length has gradient g, and its variance is gᵀ I⁻¹ g.
+    the likelihood. At the maximum the function has gradient g, and its variance is gᵀ I⁻¹ g.
     """
     with torch.enable_grad():
-        values = [x.detach().clone().requires_grad_() for x in (mean, raw)]
-        total = gaussian_log_likelihood(data, values[0], factor_of(*values)).sum()
+        values = [x.detach().clone().requires_grad_() for x in start]
+        factor = factor_of(*values)
+        output = function(values[0], factor)
+        total = gaussian_log_likelihood(data, values[0], factor).sum()
         slopes = torch.autograd.grad(total, values, create_graph=True)
+    gradients = torch.autograd.grad(
+        output.sum(), values, retain_graph=True, allow_unused=True, materialize_grads=True
+    )
 
     def product(vector: Tensor) -> Tensor:
-        parts = vector[:, : mean.shape[1]], vector[:, mean.shape[1] :].reshape(raw.shape)
-        second = torch.autograd.grad(slopes, values, parts, retain_graph=True)
+        parts = vector.split([x[0].numel() for x in values], dim=1)
+        shaped = [x.reshape(like.shape) for x, like in zip(parts, values, strict=True)]
+        second = torch.autograd.grad(slopes, values, shaped, retain_graph=True)
         return -torch.cat([x.flatten(1) for x in second], 1)
 
-    unit = torch.nn.functional.normalize(mean, dim=-1)
-    gradient = torch.cat([unit, torch.zeros_like(raw).flatten(1)], 1)
-    return solve_quadratic(product, gradient).sqrt()
+    return solve_quadratic(product, torch.cat([x.flatten(1) for x in gradients], 1)).sqrt()
 
 
 def solve_quadratic(product: Callable[[Tensor], Tensor], vector: Tensor) -> Tensor:
