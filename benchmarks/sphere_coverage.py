@@ -12,6 +12,7 @@ seeds that are there already are skipped.
 import argparse
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,11 @@ def measure(name: str, d: int, points: int, seed: int) -> dict[str, Any]:
     fit = LAWS[name].fit(true.sample(torch.Size([points]), generator=generator))
     row, column, entry = torch.randperm(d, generator=generator)[:3].tolist()
     result = {"law": name, "d": d, "points": points, "seed": seed, "row": row, "column": column}
-    for key, function in (
-        ("loc", lambda law: law.loc[entry]),
-        ("covariance", lambda law: law.covariance_matrix[row, column]),
-    ):
+    functions: dict[str, Callable[[Any], torch.Tensor]] = {
+        "loc": lambda law: law.loc[entry],
+        "covariance": lambda law: law.covariance_matrix[row, column],
+    }
+    for key, function in functions.items():
         error = fit.standard_error_of(function)
         result[key] = float((function(fit.law) - function(true)) / error)
     return result | {"entry": entry, "seconds": time.process_time() - started}

@@ -112,7 +112,8 @@ def maximize_gaussian(
 
     def law_of(mean: Tensor, factor: Tensor, validate_args: bool | None = None) -> Law:
         shaped = mean.reshape(*batch, d), factor.reshape(*batch, d, d)
-        return cast(Any, cls)(shaped[0], scale_tril=shaped[1], validate_args=validate_args)
+        law: Law = cast(Any, cls)(shaped[0], scale_tril=shaped[1], validate_args=validate_args)
+        return law
 
     def error_of(function: Callable[[Law], Tensor]) -> Tensor:
         def number(mean: Tensor, factor: Tensor) -> Tensor:
