@@ -6,7 +6,7 @@ is read with its SHA-256 checked, names what was left out in its provenance, and
 new SHA-256. Every accuracy, time and setting stays as it was.
 """
 
-import sys
+import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -43,13 +43,19 @@ def compact_folder(folder: Path) -> tuple[int, int]:
     return before, after
 
 
-def main(folders: Sequence[str]) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Compact the records of all folders."""
-    for folder in folders:
-        before, after = compact_folder(Path(folder))
+    parser = argparse.ArgumentParser(
+        prog="python -m sterad_reproduction.compact", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("folders", type=Path, nargs="+", help="folders of records")
+    for folder in parser.parse_args(arguments).folders:
+        if not folder.is_dir():
+            parser.error(f"{str(folder)!r} is no folder: give folders of records")
+        before, after = compact_folder(folder)
         print(f"{folder}: {before / 1e6:.2f} MB before, {after / 1e6:.2f} MB after")
     return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(main())

@@ -42,6 +42,15 @@ def test_json_round_trip(record: RunRecord) -> None:
     assert back == RunRecord.from_json(record.to_json().encode())
 
 
+def test_the_json_has_one_moment_per_line(record: RunRecord) -> None:
+    names = ('{"a": [', "]\n }", 'b\\" ], {\n\n')  # no line breaks where strings have brackets
+    record = dataclasses.replace(record, changes=names, evaluations=("{", "}"))
+    lines = record.to_json().splitlines()
+    assert sum('"samples": ' in line and line.endswith(("},", "}")) for line in lines) == 2
+    assert json.loads(record.to_json())["changes"] == list(names)
+    assert RunRecord.from_json(record.to_json()) == record
+
+
 def test_json_round_trip_without_sphere(small_record: Callable[..., RunRecord]) -> None:
     assert RunRecord.from_json(small_record({}).to_json()) == small_record({})
 

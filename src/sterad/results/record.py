@@ -14,7 +14,10 @@ from sterad.results.declared_types import find_wrong_field
 SCHEMA = 1
 """Increases when a field is removed or changes its meaning. New fields have defaults and do not
 increase it, so older records can still be read; unknown fields are rejected."""
-_NUMBER_LIST = re.compile(r"\[\n([-\d.e+,\snul]*)\]")  # numbers and nulls only
+_LEAF = re.compile(r"([\[{])\n((?:[^\n]*[^\[{\n]\n)*?) *([\]}])")
+"""A list or object that holds no other one over several lines; strings in JSON have no line ends."""
+MAX_OBJECT_LINE = 400
+"""Characters of an object that is written on one line."""
 METRICS = (
     "final_average_accuracy",
     "average_forgetting",
@@ -192,7 +195,7 @@ class RunRecord:
         return {name: getattr(self, name) for name in (*METRICS, *fields, *others)}
 
     def to_json(self) -> str:
-        """Return the text of `record.json`, one row of numbers per line; floats are exact."""
+        """Return the text of `record.json`, one row or moment per line; floats are exact."""
         values = dataclasses.asdict(self)
         try:
             text = json.dumps(values | {"sha256": content_hash(values)}, indent=1, allow_nan=False)
@@ -201,7 +204,8 @@ class RunRecord:
                 f"a result of {self.id} is not finite ({error}): the method has diverged; try a "
                 "smaller lr"
             ) from error
-        return _NUMBER_LIST.sub(lambda row: "[" + " ".join(row[1].split()) + "]", text) + "\n"
+        rows = _LEAF.sub(_join_lines, text)
+        return _LEAF.sub(lambda one: _join_lines(one) if one[1] == "{" else one[0], rows) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes, source: str = "the record") -> "RunRecord":
@@ -222,6 +226,12 @@ class RunRecord:
         if problem:
             raise SteradError(f"{source} is damaged ({problem}): delete it and run again")
         return record
+
+
+def _join_lines(block: re.Match[str]) -> str:
+    content = " ".join(line.lstrip(" ") for line in block[2].rstrip("\n").split("\n"))
+    is_short = block[1] == "[" or len(content) <= MAX_OBJECT_LINE
+    return block[1] + content + block[3] if is_short else block[0]
 
 
 def _check_version(raw: dict[str, Any], source: str) -> None:
