@@ -13,10 +13,15 @@ from typing import TYPE_CHECKING
 from sterad.files import write_atomically
 from sterad.report.style import PALETTE, use_theme
 from sterad.results.record import RunRecord
-from sterad_reproduction.numbers import Result, group_runs, load_numbers
+from sterad_reproduction.numbers import Result, by_settings, group_runs, load_numbers
 from sterad_reproduction.references import judge_cell, load_cells, match_cells
 from sterad_reproduction.report import describe_outcome, markdown_table
-from sterad_reproduction.verdicts import MAX_STANDARD_ERRORS, Verdict, find_runs, judge
+from sterad_reproduction.verdicts import (
+    MAX_STANDARD_ERRORS,
+    Verdict,
+    find_runs,
+    judge_number,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,12 +47,13 @@ def collect_rows(records: Sequence[RunRecord], out: str) -> list[CellRow]:
         CellRow(cell.source.title, judge_cell(cell, found, out), cell.mean, found)
         for cell, found in match_cells(records)
     ]
-    results = {frozenset(one.settings.items()): one for one in group_runs(records)}
-    numbers = [number for number in load_numbers() if not number.is_quoted]
-    for number, verdict in zip(numbers, judge(records, out), strict=False):
-        if (found := find_runs(number, results)) is not None:
-            rows.append(CellRow(PAPER, verdict, number.mean, found))
-    return rows
+    results = by_settings(group_runs(records))
+    return rows + [
+        CellRow(PAPER, judge_number(number, found, out), number.mean, found)
+        for number in load_numbers()
+        if not number.is_quoted
+        for found in find_runs(number, results)
+    ]
 
 
 def write_page(page: Path, records: Sequence[RunRecord], runs: Path) -> Path:

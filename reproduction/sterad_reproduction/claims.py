@@ -160,14 +160,15 @@ def find_comparisons(claim: Claim, results: Sequence[Result]) -> tuple[Compariso
 
 
 def _equal_settings(claim: Claim, result: Result) -> frozenset[Any]:
+    """Return the settings in which compared results are equal, and their precision."""
+
     def must_be_equal(path: str) -> bool:
         if claim.axis == "method.name":
             return path in claim.matched or not path.startswith("method.")
         return path not in axis_paths(claim.axis)
 
-    return frozenset(
-        (path, value) for path, value in result.settings.items() if must_be_equal(path)
-    )
+    settings = result.settings | {"precision": result.precision}
+    return frozenset((path, value) for path, value in settings.items() if must_be_equal(path))
 
 
 def _closest_to_released(found: Sequence[Result]) -> Result:

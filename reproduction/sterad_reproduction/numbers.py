@@ -31,6 +31,8 @@ class Result:
     seeds: frozenset[int] = frozenset()
     records: tuple[RunRecord, ...] = field(default=(), compare=False, repr=False)
     """The runs, by seed; empty for a printed result."""
+    precision: str = field(default="", compare=False)
+    """In which the encoder was computed; empty for a printed result."""
 
     @property
     def text(self) -> str:
@@ -105,22 +107,35 @@ def paper_results() -> tuple[Result, ...]:
 
 
 def group_runs(records: Iterable[RunRecord]) -> tuple[Result, ...]:
-    """Group records by the settings that determine the accuracy; repeated seeds count once.
+    """Group records by precision and the settings that determine the accuracy.
 
-    Other classifiers of a run are groups of their own.
+    Repeated seeds count once. Other classifiers of a run are groups of their own.
     """
-    groups: dict[frozenset[tuple[str, object]], dict[int, RunRecord]] = {}
+    groups: dict[tuple[frozenset[tuple[str, object]], str], dict[int, RunRecord]] = {}
     for record in with_other_classifiers(records):
-        key = frozenset(relevant_settings(record.config).items())
+        settings = frozenset(relevant_settings(record.config).items())
+        key = settings, str(record.execution.get("precision") or "float32")
         groups.setdefault(key, {}).setdefault(record.config.get("seed", 0), record)
-    return tuple(_summarize_group(dict(key), by_seed) for key, by_seed in groups.items())
+    return tuple(_summarize_group(dict(key), p, by_seed) for (key, p), by_seed in groups.items())
 
 
-def _summarize_group(settings: Settings, by_seed: dict[int, RunRecord]) -> Result:
+def by_settings(results: Iterable[Result]) -> dict[frozenset[Any], tuple[Result, ...]]:
+    """Return results by their settings: those of several precisions together, most runs first."""
+    found: dict[frozenset[Any], list[Result]] = {}
+    for result in results:
+        found.setdefault(frozenset(result.settings.items()), []).append(result)
+    return {
+        key: tuple(sorted(of_key, key=lambda one: (-one.n, one.precision != "float32")))
+        for key, of_key in found.items()
+    }
+
+
+def _summarize_group(settings: Settings, precision: str, by_seed: dict[int, RunRecord]) -> Result:
     summary = summarize(100 * record.final_average_accuracy for record in by_seed.values())
     ordered = dict(sorted(settings.items()))
     runs = tuple(by_seed[seed] for seed in sorted(by_seed))
-    return Result(ordered, summary.mean, summary.std, summary.n, frozenset(by_seed), runs)
+    seeds = frozenset(by_seed)
+    return Result(ordered, summary.mean, summary.std, summary.n, seeds, runs, precision)
 
 
 def standard_errors(first: Result, second: Result) -> float | None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sterad.results.grouping import Settings
 from sterad.results.record import RunRecord
 from sterad.results.statistics import CONFIDENCE, t_quantile
-from sterad_reproduction.numbers import Result, group_runs, standard_errors
+from sterad_reproduction.numbers import Result, by_settings, group_runs, standard_errors
 from sterad_reproduction.protocol import relevant_settings
 from sterad_reproduction.verdicts import MAX_STANDARD_ERRORS, Outcome, Verdict, study_command
 
@@ -76,13 +76,17 @@ def _read_source(raw: Mapping[str, Any]) -> Iterator[Cell]:
 
 
 def match_cells(records: Iterable[RunRecord]) -> list[tuple[Cell, Result | None]]:
-    """Return each cell with the result of our runs, None if it was not run."""
-    by_settings = {frozenset(one.settings.items()): one for one in group_runs(records)}
-    return [(cell, by_settings.get(frozenset(cell.settings.items()))) for cell in load_cells()]
+    """Return each cell with the results of our runs in each precision, None if it was not run."""
+    results = by_settings(group_runs(records))
+    return [
+        (cell, found)
+        for cell in load_cells()
+        for found in results.get(frozenset(cell.settings.items()), (None,))
+    ]
 
 
 def judge_references(records: Iterable[RunRecord], out: str = "runs") -> tuple[Verdict, ...]:
-    """Return one verdict per cell; a cell holds at two standard errors, as a number does."""
+    """Return a verdict per cell and precision; cells hold at two standard errors, as numbers do."""
     return tuple(judge_cell(cell, found, out) for cell, found in match_cells(records))
 
 

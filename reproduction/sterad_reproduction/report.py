@@ -7,6 +7,7 @@ from sterad.report.figures import sweep
 from sterad.report.page import PaperSection
 from sterad.report.section import Section
 from sterad.results.record import RunRecord
+from sterad_reproduction.control import MIN_POINTS, MIN_STANDARD_ERRORS
 from sterad_reproduction.numbers import load_numbers
 from sterad_reproduction.verdicts import MAX_STANDARD_ERRORS, OtherProtocol, Verdict, judge
 
@@ -15,7 +16,10 @@ RULE = (
     "errors apart (standard error of the difference of two means, pooled variance). A claim holds "
     "if all of the paper's comparisons were run and support it, and does not hold if one "
     "contradicts it; its standard errors are those of the weakest comparison. Runs under another "
-    "protocol are never compared with a number; a claim that is judged on them names the protocol."
+    "protocol are never compared with a number; a claim that is judged on them names the protocol. "
+    "No claim is judged unless the best method under the same protocol is clearly above the "
+    f"control that learns no representation: by {MIN_POINTS:g} points and "
+    f"{MIN_STANDARD_ERRORS:g} standard errors."
 )
 BEGIN, END = "<!-- sterad verify: begin -->", "<!-- sterad verify: end -->"
 """`sterad verify --markdown` replaces the text between these marks."""
@@ -48,6 +52,8 @@ def count_outcomes(verdicts: Iterable[Verdict]) -> str:
     holds, fails = (counts["claim", outcome, True] for outcome in ("holds", "does not hold"))
     if holds or fails:
         parts.append(f"claims under another protocol: {holds} hold, {fails} do not hold")
+    if refused := sum(v.outcome == "no claim" for v in verdicts):
+        parts.append(f"not judged, too close to the control: {refused}")
     return "; ".join(parts)
 
 
@@ -57,6 +63,8 @@ def describe_outcome(verdict: Verdict) -> str:
         return "not judged: one run, and no spread is printed"
     if verdict.outcome == "not run":
         return "not run in full" if verdict.ours else "not run"
+    if verdict.outcome == "no claim":
+        return f"not judged: {verdict.obstacle}"
     if verdict.standard_errors is None:
         return f"{verdict.outcome}, in single runs"
     size = f"{abs(verdict.standard_errors):.1f} standard errors"

@@ -4,7 +4,8 @@ A number holds if our mean and the paper's are at most two standard errors apart
 all of the paper's comparisons were run and support it, and does not hold if one contradicts it; its
 standard errors are those of the weakest comparison, as `numbers.standard_errors` defines them. Runs
 under another protocol are never compared with a number. A claim may be judged on comparisons under
-another protocol, and its verdict then names that protocol.
+another protocol, and its verdict then names that protocol. Under any protocol the best method must
+be clearly above the control; otherwise no claim is judged.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,9 +23,11 @@ from sterad_reproduction.claims import (
     load_claims,
     method_differences,
 )
+from sterad_reproduction.control import find_obstacle
 from sterad_reproduction.numbers import (
     Number,
     Result,
+    by_settings,
     group_runs,
     load_numbers,
     paper_results,
@@ -42,7 +45,7 @@ from sterad_reproduction.protocol import (
 MAX_STANDARD_ERRORS = 2.0
 """Largest distance, in standard errors, at which a number holds."""
 MAX_LISTED_DIFFERENCES = 8
-Outcome = Literal["holds", "does not hold", "not run"]
+Outcome = Literal["holds", "does not hold", "not run", "no claim"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ class Verdict:
     """Differences from the paper's protocol; empty if there are none."""
     command: str
     """The command that runs it, or the missing part of it."""
+    obstacle: str = ""
+    """Why its comparisons carry no claim; empty if they may."""
 
 
 def judge(records: Iterable[RunRecord], out: str = "runs") -> tuple[Verdict, ...]:
@@ -73,9 +78,9 @@ def judge(records: Iterable[RunRecord], out: str = "runs") -> tuple[Verdict, ...
     out: the folder of runs in the commands.
     """
     results = group_runs(records)
-    by_settings = {frozenset(result.settings.items()): result for result in results}
+    found = by_settings(results)
     numbers = [
-        _judge_number(number, find_runs(number, by_settings), out)
+        judge_number(number, next(iter(find_runs(number, found)), None), out)
         for number in load_numbers()
         if not number.is_quoted
     ]
@@ -84,12 +89,14 @@ def judge(records: Iterable[RunRecord], out: str = "runs") -> tuple[Verdict, ...
     return (*numbers, *(v for claim in load_claims() for v in _judge_claim(claim, tested, out)))
 
 
-def find_runs(number: Number, results: Mapping[frozenset[Any], Result]) -> Result | None:
-    """Return our runs of a number: of its method, or else of the method that it may be."""
-    found = results.get(frozenset(number.result.settings.items()))
-    if found is None and number.or_method:
+def find_runs(
+    number: Number, results: Mapping[frozenset[Any], tuple[Result, ...]]
+) -> tuple[Result, ...]:
+    """Return our runs of a number by precision: of its method, or of the one that it may be."""
+    found = results.get(frozenset(number.result.settings.items()), ())
+    if not found and number.or_method:
         settings = {**number.settings, "method": number.or_method}
-        found = results.get(frozenset(paper_settings(settings).items()))
+        found = results.get(frozenset(paper_settings(settings).items()), ())
     return found
 
 
@@ -111,7 +118,8 @@ def train_command(number: Number, done: frozenset[int], out: str) -> str:
     return f"for seed in {' '.join(map(str, missing))}; do {train} --seed $seed; done"
 
 
-def _judge_number(number: Number, found: Result | None, out: str) -> Verdict:
+def judge_number(number: Number, found: Result | None, out: str) -> Verdict:
+    """Return the verdict on a number."""
     errors = None if found is None else standard_errors(found, number.result)
     outcome: Outcome = "not run"
     if errors is not None:
@@ -136,7 +144,10 @@ def _judge_claim(claim: Claim, results: Sequence[Result], out: str) -> list[Verd
     for comparison in find_comparisons(claim, results):
         groups.setdefault(_name_protocol(claim, comparison), []).append(comparison)
     in_paper = len(find_comparisons(claim, paper_results()))
-    return [_judge_group(claim, found, in_paper, name, out) for name, found in groups.items()]
+    return [
+        _judge_group(claim, found, in_paper, name, out, find_obstacle(found, results))
+        for name, found in groups.items()
+    ]
 
 
 def _name_protocol(claim: Claim, comparison: Comparison) -> str:
@@ -151,11 +162,13 @@ def _name_protocol(claim: Claim, comparison: Comparison) -> str:
 
 
 def _judge_group(
-    claim: Claim, found: list[Comparison], in_paper: int, protocol: str, out: str
+    claim: Claim, found: list[Comparison], in_paper: int, protocol: str, out: str, obstacle: str
 ) -> Verdict:
     weakest = min(found, key=lambda comparison: comparison.strength, default=None)
     outcome: Outcome = "not run"
-    if weakest is not None and weakest.contradicts:
+    if obstacle:
+        outcome = "no claim"
+    elif weakest is not None and weakest.contradicts:
         outcome = "does not hold"
     elif found and (protocol or len(found) >= in_paper):
         outcome = "holds"
@@ -170,6 +183,7 @@ def _judge_group(
         standard_errors=None if weakest is None else weakest.standard_errors,
         protocol=", ".join((*([protocol] if protocol else []), *fields)),
         command=" && ".join(study_command(study, out) for study in claim.studies),
+        obstacle=obstacle,
     )
 
 

@@ -36,6 +36,7 @@ def test_a_verdict_within_noise_is_marked(make: Make) -> None:
         for method, mean in means.items()
         for seed in (0, 1)
     ]
+    runs.append(make(AGD | {"method": "randumb"}, 20.0, width=20))
     (verdict,) = [v for v in judge(runs) if v.kind == "claim" and v.ours]
     assert describe_outcome(verdict) == "holds, by 0.1 standard errors, within noise"
 

@@ -1,4 +1,6 @@
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -9,6 +11,10 @@ from sterad_reproduction.verdicts import Verdict, find_other_protocols, judge
 Make = Callable[..., RunRecord]
 AGD = {"method": "agd-fd", "dataset": "cifar100", "stream": "clear", "memory": 5000}
 SMALL = {"dataset.image_size": 16, "dataset.per_class": 50, "width": 20, "memory": 500}
+
+
+def control(make: Make, settings: dict[str, Any], accuracy: float, **differences: Any) -> RunRecord:
+    return make(settings | {"method": "randumb"}, accuracy, **differences)
 
 
 def number_verdict(verdicts: tuple[Verdict, ...], table: int, subject: str) -> Verdict:
@@ -79,6 +85,7 @@ def test_a_claim_under_another_protocol_names_it(make: Make) -> None:
         for method, accuracy in (("agd-fd", 20.0), ("er", 15.0), ("scr", 21.0))
         for seed in (0, 1)
     ]
+    runs.append(control(make, blurry, 10.0, **SMALL))
     in_paper, other = claim_verdicts(judge(runs), "On blurry streams AGD-FD")
     assert (in_paper.outcome, in_paper.protocol) == ("not run", "")
     assert other.outcome == "does not hold"
@@ -95,7 +102,7 @@ def test_a_claim_under_another_protocol_names_it(make: Make) -> None:
 
 def test_method_values_that_are_not_the_released_ones_are_named(make: Make) -> None:
     er = AGD | {"method": "er"}
-    runs = [make(AGD, 50.0), make(er, 40.0, **{"method.lr": 0.5})]
+    runs = [make(AGD, 50.0), make(er, 40.0, **{"method.lr": 0.5}), control(make, AGD, 30.0)]
     in_paper, other = claim_verdicts(judge(runs), "With clear boundaries and many")
     assert (in_paper.outcome, in_paper.ours) == ("not run", "")
     assert (other.outcome, other.standard_errors) == ("holds", None), (
@@ -107,6 +114,7 @@ def test_method_values_that_are_not_the_released_ones_are_named(make: Make) -> N
 def test_a_claim_holds_only_if_all_comparisons_were_run(make: Make) -> None:
     rivals = {"er": 40.0, "scr": 41.0}
     some = [make(AGD | {"method": m}, a) for m, a in (rivals | {"agd-fd": 50.0}).items()]
+    some.append(control(make, AGD, 30.0))
     (one,) = claim_verdicts(judge(some), "With clear boundaries and many")
     assert one.outcome == "not run"
     assert one.ours.startswith("2 of 2 comparisons with er, scr in favor")
@@ -116,6 +124,7 @@ def test_a_claim_holds_only_if_all_comparisons_were_run(make: Make) -> None:
     assert one.outcome == "does not hold", "one contradicting comparison is enough"
     numbers = [n for n in load_numbers() if not n.is_quoted and n.table.number < 3]
     everything = [make(dict(n.settings), n.mean + s, s) for n in numbers for s in (-1, 1)]
+    everything += [control(make, dict(n.settings), 5.0) for n in numbers]
     assert [v.outcome for v in claim_verdicts(judge(everything), "With clear")] == [
         "holds",
         "holds",
@@ -125,3 +134,45 @@ def test_a_claim_holds_only_if_all_comparisons_were_run(make: Make) -> None:
 def test_validation_runs_are_not_judged(make: Make) -> None:
     runs = [make(AGD | {"method": m}, 40.0, validation=0.1) for m in ("agd-fd", "er")]
     assert {v.outcome for v in judge(runs)} == {"not run"}
+
+
+def test_claims_are_judged_only_where_the_best_method_is_clearly_above_the_control(
+    make: Make,
+) -> None:
+    def judged(*controls: RunRecord) -> Verdict:
+        accuracies = {"agd-fd": 30.0, "er": 20.0}
+        runs = [
+            make(AGD | {"method": name}, accuracy + seed, seed, **SMALL)
+            for name, accuracy in accuracies.items()
+            for seed in (0, 1)
+        ]
+        return claim_verdicts(judge([*runs, *controls]), "With clear boundaries and many")[1]
+
+    missing = judged()
+    assert (missing.outcome, missing.obstacle) == (
+        "no claim",
+        "no control was run on cifar100, clear",
+    )
+    close = judged(control(make, AGD, 26.0, **SMALL))
+    assert close.outcome == "no claim"
+    assert "agd-fd, has 30.50 ± 0.71 (2 runs), and the control 26.00" in close.obstacle
+    noisy = [control(make, AGD, a, seed=s, **SMALL) for s, a in enumerate((10.0, 26.0, 33.0))]
+    assert judged(*noisy).outcome == "no claim", "7.5 points are less than two standard errors"
+    assert judged(control(make, AGD, 25.0, **SMALL)).outcome == "holds"
+    elsewhere = control(make, AGD, 1.0, **SMALL | {"dataset.per_class": 100})
+    assert judged(elsewhere).obstacle.startswith("no control")
+
+
+def test_runs_in_different_precisions_are_not_mixed(make: Make) -> None:
+    def run(method: str, accuracy: float, precision: str, seed: int = 0) -> RunRecord:
+        made = make(AGD | {"method": method}, accuracy, seed)
+        return replace(made, execution={"precision": precision})
+
+    halves = [run("agd-fd", 50.0, "bfloat16", seed) for seed in (0, 1)]
+    runs = [run("agd-fd", 40.0, "float32"), *halves, run("er", 45.0, "float32")]
+    one = number_verdict(judge(runs), 1, "agd-fd, cifar100, memory 5000")
+    assert one.ours == "50.00 ± 0.00 (2 runs)", "the precision with most runs counts"
+    runs.append(control(make, AGD, 10.0))
+    (claim,) = claim_verdicts(judge(runs), "With clear boundaries and many")
+    assert claim.outcome == "does not hold"
+    assert "agd-fd: 40.00" in claim.ours

@@ -15,7 +15,7 @@ SCHEMA = 1
 """Increases when a field is removed or changes its meaning. New fields have defaults and do not
 increase it, so older records can still be read; unknown fields are rejected."""
 _LEAF = re.compile(r"([\[{])\n((?:[^\n]*[^\[{\n]\n)*?) *([\]}])")
-"""A list or object that holds no other one over several lines; strings in JSON have no line ends."""
+"""A list or object that holds no other one on several lines; strings in JSON have no line ends."""
 MAX_OBJECT_LINE = 400
 """Characters of an object that is written on one line."""
 METRICS = (
