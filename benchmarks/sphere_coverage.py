@@ -5,8 +5,8 @@ python benchmarks/sphere_coverage.py LAW --out FILE     LAW: general-angular-gau
 python benchmarks/sphere_coverage.py table --out FILE   shares of all results so far
 
 Each fit has points of its own, and intervals of an entry of m and of an entry of Σ beside the
-diagonal, both chosen by the seed, from `Fit.standard_error_of`. Results are appended to FILE, and
-seeds that are there already are skipped.
+diagonal, both chosen by the seed, and of the length of m, from `Fit.standard_error_of`. Deviations
+in standard errors are appended to FILE, and seeds that are there already are skipped.
 """
 
 import argparse
@@ -49,11 +49,12 @@ def measure(name: str, d: int, points: int, seed: int) -> dict[str, Any]:
     functions: dict[str, Callable[[Any], torch.Tensor]] = {
         "loc": lambda law: law.loc[entry],
         "covariance": lambda law: law.covariance_matrix[row, column],
+        "length": lambda law: law.loc.norm(),
     }
     for key, function in functions.items():
         error = fit.standard_error_of(function)
-        result[key] = float((function(fit.law) - function(true)) / error)
-    return result | {"entry": entry, "seconds": time.process_time() - started}
+        result[key] = round(float((function(fit.law) - function(true)) / error), 4)
+    return result | {"entry": entry, "seconds": round(time.process_time() - started, 1)}
 
 
 def run(name: str, d: int, points: int, fits: int, out: Path) -> None:
@@ -71,17 +72,20 @@ def read(out: Path) -> list[dict[str, Any]]:
 
 
 def print_table(out: Path) -> None:
-    """Print the share of intervals that hold the true entry, for each law, d and count."""
+    """Print the share of intervals that hold the true value, for each law, d and count."""
     results = read(out)
     for key in sorted({(r["law"], r["d"], r["points"]) for r in results}):
         of_law = [r for r in results if (r["law"], r["d"], r["points"]) == key]
-        shares = [
-            sum(abs(r[entry]) < NORMAL_QUANTILE for r in of_law) / len(of_law)
-            for entry in ("loc", "covariance")
-        ]
         law, d, points = key
-        print(f"{law}, d = {d}, {points:,} points, {len(of_law)} fits: m {shares[0]:.3f}, "
-              f"Σ {shares[1]:.3f}")  # fmt: skip
+        print(f"{law}, d = {d}, {points:,} points, {len(of_law)} fits")
+        for name, symbol in (
+            ("loc", "entry of m"),
+            ("covariance", "entry of Σ"),
+            ("length", "|m|"),
+        ):
+            deviations = torch.tensor([r[name] for r in of_law])
+            share = float((deviations.abs() < NORMAL_QUANTILE).float().mean())
+            print(f"  {symbol}: {share:.3f}; mean deviation {float(deviations.mean()):+.2f}")
 
 
 def main() -> None:
@@ -90,7 +94,7 @@ def main() -> None:
     parser.add_argument("law", choices=(*LAWS, "table"))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--dimension", type=int, default=128)
-    parser.add_argument("--points", type=int, default=40_000)
+    parser.add_argument("--points", type=int, default=20_000)
     parser.add_argument("--fits", type=int, default=200)
     args = parser.parse_args()
     torch.set_num_threads(1)

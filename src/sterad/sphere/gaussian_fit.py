@@ -24,8 +24,9 @@ CONVERGED_GRADIENT = 1e-5
 """Derivative below which a fit counts as converged: rounding may stop the search above the
 tolerance."""
 MAX_SOLVE_STEPS = 1000
-SOLVE_TOLERANCE = 1e-7
-"""Length of the residual, relative to the right side, at which conjugate gradients end."""
+SOLVE_TOLERANCE = 1e-4
+"""Length of the residual, relative to the right side, at which conjugate gradients end: the error
+of the variance is of the order of its square, 1e-8."""
 
 Parameters = Sequence[Tensor]
 FactorOf = Callable[[Tensor, Tensor], Tensor]
