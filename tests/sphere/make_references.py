@@ -47,10 +47,40 @@ def pairs(dimension: int) -> list[tuple[tuple[str, float], tuple[str, float]]]:
     return list(zip(laws, laws[1:] + laws[:1], strict=True))
 
 
-def make_law(name: str, dimension: int, kappa: float | torch.Tensor) -> Any:
-    """Return a law of the package about the first axis."""
+def pairs_with_covariance(dimension: int) -> list[tuple[tuple[str, float], tuple[str, float]]]:
+    """Return pairs of which at least one law has a covariance."""
+    general = ("GeneralAngularGaussian", 0.25 * dimension**0.5)
+    central = ("AngularCentralGaussian", 0.4)
+    fisher, watson = ("VonMisesFisher", 0.7 * dimension), ("Watson", 0.8 * dimension)
+    found = [(general, fisher), (general, central), (general, watson), (general, general)]
+    found += [(central, general), (fisher, central)]
+    if dimension == 16:  # ten seconds, and more in more dimensions
+        found.append((fisher, general))
+    return found[:1] if dimension > 512 else found
+
+
+def make_law(
+    name: str, dimension: int, kappa: float | torch.Tensor, axis: torch.Tensor | None = None
+) -> Any:
+    """Return a law of the package about an axis, by default the first one."""
+    if axis is None:
+        axis = torch.eye(dimension, dtype=torch.float64)[0]
+    if name in oracle.COVARIANCE_KERNELS:
+        along = torch.outer(axis, axis)
+        across = torch.eye(dimension, dtype=torch.float64) - along
+        if name == "AngularCentralGaussian":
+            return sphere.AngularCentralGaussian(covariance_matrix=kappa * along + across)
+        covariance = oracle.AXIS_VARIANCE * along + oracle.OTHER_VARIANCE * across
+        return sphere.GeneralAngularGaussian(kappa * axis, covariance_matrix=covariance)
     shape = {"df": oracle.DF} if name == "ProjectedStudentT" else {}
-    return getattr(sphere, name)(torch.eye(dimension, dtype=torch.float64)[0], kappa, **shape)
+    return getattr(sphere, name)(axis, kappa, **shape)
+
+
+def turned_axis(dimension: int) -> torch.Tensor:
+    """Return the axis of the second law of a pair."""
+    axis = torch.zeros(dimension, dtype=torch.float64)
+    axis[0], axis[1] = float(ANGLE_COSINE), (1 - float(ANGLE_COSINE) ** 2) ** 0.5
+    return axis
 
 
 def moments(
@@ -123,6 +153,22 @@ def make_divergences(place: int) -> Cells:
     ]
 
 
+def make_covariances(place: int) -> Cells:
+    """Return divergences of pairs with a covariance, and entropies, in one dimension."""
+    d = oracle.DIMENSIONS[place]
+    if not 5 <= d <= 2048:  # below, tests integrate over the sphere; above, one takes minutes
+        return []
+    entropy = {
+        name: _text(oracle.moments(name, kappa, d, [])[0])
+        for (name, kappa), _ in pairs_with_covariance(d)
+    }
+    return [
+        {"first": p, "second": q, "dimension": d, "entropy": entropy[p[0]]}
+        | {"divergence": divergence(p, q, d)}
+        for p, q in pairs_with_covariance(d)
+    ]
+
+
 def make_fits(place: int) -> Cells:
     """Return fitted concentrations in one dimension."""
     d = oracle.DIMENSIONS[place]
@@ -136,7 +182,12 @@ def make_fits(place: int) -> Cells:
     ]
 
 
-KINDS = {"moments": make_moments, "divergences": make_divergences, "fits": make_fits}
+KINDS = {
+    "moments": make_moments,
+    "divergences": make_divergences,
+    "covariances": make_covariances,
+    "fits": make_fits,
+}
 
 
 def read() -> References:
@@ -159,7 +210,7 @@ def main() -> None:
     found = read() if PATH.exists() else {kind: [] for kind in KINDS}
     for place, dimension in enumerate(oracle.DIMENSIONS):
         for kind, make in KINDS.items():
-            if not any(cell["dimension"] == dimension for cell in found[kind]):
+            if not any(cell["dimension"] == dimension for cell in found.setdefault(kind, [])):
                 found[kind] += make(place)
                 write(found)
                 print(dimension, kind, flush=True)

@@ -11,6 +11,8 @@ DIGITS = 50
 DIMENSIONS = [2, 3, 5, 16, 128, 512, 2048, 4096]
 DF = 2.5
 """Degrees of freedom of the projected Student t."""
+AXIS_VARIANCE, OTHER_VARIANCE = 2.0, 0.625
+"""Of the general angular Gaussian."""
 
 Kernel = Callable[[mp.mpf], mp.mpf]
 Nodes = list[tuple[mp.mpf, mp.mpf]]
@@ -72,6 +74,30 @@ def projected_student_t(kappa: float, dimension: int, df: float = DF) -> Kernel:
     return lambda t: mp.log(radial(scale * t)) - constant
 
 
+def general_angular_gaussian(length: float, dimension: int) -> Kernel:
+    """Return log g of X/|X| for a mean of this length along the axis, with unequal variances.
+
+    The variance is AXIS_VARIANCE along the axis and OTHER_VARIANCE in all other directions, so that
+    the law is symmetric about the axis.
+    """
+    m, b, a = mp.mpf(length), mp.mpf(AXIS_VARIANCE), mp.mpf(OTHER_VARIANCE)
+    half = mp.mpf(dimension) / 2
+    constant = -(mp.log(b) + (dimension - 1) * mp.log(a)) / 2 - m * m / (2 * b)
+
+    def log_kernel(t: mp.mpf) -> mp.mpf:
+        square = t * t / b + (1 - t * t) / a
+        gamma = t * m / (b * mp.sqrt(square))
+        return constant - half * mp.log(square) + mp.log(chi_mgf(gamma, dimension))
+
+    return log_kernel
+
+
+def angular_central_gaussian(variance: float, dimension: int) -> Kernel:
+    """Return log g of X/|X| for a zero mean, this variance along the axis and 1 across."""
+    b, half = mp.mpf(variance), mp.mpf(dimension) / 2
+    return lambda t: -mp.log(b) / 2 - half * mp.log(t * t / b + 1 - t * t)
+
+
 KERNELS = {
     "VonMisesFisher": von_mises_fisher,
     "PowerSpherical": power_spherical,
@@ -80,6 +106,12 @@ KERNELS = {
     "AngularGaussian": angular_gaussian,
     "ProjectedStudentT": projected_student_t,
 }
+COVARIANCE_KERNELS = {
+    "GeneralAngularGaussian": general_angular_gaussian,
+    "AngularCentralGaussian": angular_central_gaussian,
+}
+"""Laws with a covariance that is symmetric about their axis; the package does not know that."""
+ALL_KERNELS = KERNELS | COVARIANCE_KERNELS
 
 
 @cache
@@ -157,7 +189,7 @@ def moments(
 ) -> tuple[mp.mpf, list[tuple[mp.mpf, mp.mpf]]]:
     """Return the entropy with respect to area, and the probabilities below and above cosines."""
     with mp.workdps(DIGITS + 20):
-        kernel = KERNELS[name](kappa, dimension)
+        kernel = ALL_KERNELS[name](kappa, dimension)
         log_h = log_density(kernel, dimension)
         at, _, low, high = stretch(log_h)
         places = [mp.atanh(mp.mpf(t)) for t in cosines]
@@ -191,7 +223,7 @@ def divergence(
     dimensions the first law has no mass near it.
     """
     with mp.workdps(DIGITS + 20):
-        p, q = (KERNELS[name](kappa, dimension) for name, kappa in (first, second))
+        p, q = (ALL_KERNELS[name](kappa, dimension) for name, kappa in (first, second))
         c = mp.mpf(cosine)
         sine = mp.sqrt(1 - c * c)
         inner: Nodes = [(mp.mpf(-1), mp.mpf(1) / 2), (mp.mpf(1), mp.mpf(1) / 2)]
