@@ -116,3 +116,31 @@ def test_against_projnormal() -> None:
     at = points(20)
     expected = projnormal.log_pdf(mean_x=MEAN, covariance_x=COVARIANCE, y=at)
     assert torch.allclose(law.log_prob(at), expected, rtol=1e-6)
+
+
+def test_the_highest_of_two_modes() -> None:
+    narrow = torch.diag(torch.tensor([4.0, 0.3, 0.2], dtype=torch.float64))
+    for sign in (-1.0, 1.0):
+        law = GeneralAngularGaussian([0.4 * sign, 0.1, 0.0], covariance_matrix=narrow)
+        mode = law.mode
+        assert mode[0] * sign > 0.9, "the mode at the other end of the longest axis is lower"
+        assert law.log_prob(mode) >= law.log_prob(points(20_000)).max()
+        turned = mode.clone().requires_grad_()
+        (slope,) = torch.autograd.grad(law.log_prob(turned / turned.norm()), turned)
+        assert slope.norm() < 1e-5
+
+
+def test_the_mode_of_a_batch_in_many_dimensions() -> None:
+    axes = torch.eye(40, dtype=torch.float64)[:2]
+    spread = torch.stack([torch.eye(40), 3 * torch.eye(40)]).double()
+    law = GeneralAngularGaussian(5 * axes, covariance_matrix=spread)
+    assert torch.allclose(law.mode, axes, atol=1e-7)
+    central = GeneralAngularGaussian(torch.zeros(3), covariance_matrix=torch.diag(MEAN.abs()))
+    assert central.mode.abs().tolist() == pytest.approx([0, 0, 1], abs=1e-6)
+
+
+def test_a_law_without_an_axis_names_what_to_do() -> None:
+    law = GeneralAngularGaussian(MEAN, covariance_matrix=COVARIANCE)
+    for function in (law.cdf, law.icdf):
+        with pytest.raises(NotImplementedError, match=r"not a function of the cosine.*samples"):
+            function(torch.tensor(0.5))

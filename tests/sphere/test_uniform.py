@@ -1,5 +1,6 @@
 import math
 
+import mpmath as mp
 import pytest
 import torch
 
@@ -18,6 +19,24 @@ def test_density_entropy_and_mean() -> None:
     ranks = (points[:, 2].sort().values + 1) / 2
     steps = (torch.arange(50_000, dtype=torch.float64) + 0.5) / 50_000
     assert (ranks - steps).abs().max() * 50_000**0.5 < 2.2
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 17, 512])
+def test_distribution_of_a_cosine(dimension: int) -> None:
+    law = Uniform(dimension, (2,), dtype=torch.float64)
+    cosines = torch.tensor([[-1.2, 0.0], [0.1, 0.7]], dtype=torch.float64) / dimension**0.5
+    half = (dimension - 1) / 2
+    with mp.workdps(30):
+        expected = [
+            [float(mp.betainc(half, half, 0, (1 + t) / 2, regularized=True)) for t in row]
+            for row in cosines.tolist()
+        ]
+    below = law.cdf(cosines)
+    torch.testing.assert_close(
+        below, torch.tensor(expected, dtype=torch.float64), rtol=1e-9, atol=1e-30
+    )
+    torch.testing.assert_close(law.sf(-cosines), below, rtol=1e-9, atol=0)
+    torch.testing.assert_close(law.icdf(below), cosines, rtol=0, atol=1e-9)
 
 
 def test_batch_and_sample_shapes() -> None:

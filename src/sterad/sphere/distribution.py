@@ -50,6 +50,20 @@ class SphereDistribution(Distribution):
             "-log_prob over samples"
         )
 
+    def cdf(self, value: ArrayLike) -> Tensor:
+        """Return the probability of a cosine with the axis below `value`, for laws of a cosine."""
+        raise NotImplementedError(self._no_axis("cdf"))
+
+    def icdf(self, value: ArrayLike) -> Tensor:
+        """Return the cosine below which the probability is `value`, for laws of a cosine."""
+        raise NotImplementedError(self._no_axis("icdf"))
+
+    def _no_axis(self, name: str) -> str:
+        return (
+            f"{type(self).__name__} has no {name}: its density is not a function of the cosine "
+            "with an axis; estimate the distribution of a cosine from samples"
+        )
+
     @classmethod
     def fit(cls, points: ArrayLike, weights: ArrayLike | None = None, **shape: float) -> Fit[Self]:
         """Return the law of maximum likelihood for points, with standard errors.

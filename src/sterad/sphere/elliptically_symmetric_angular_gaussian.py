@@ -88,11 +88,6 @@ class EllipticallySymmetricAngularGaussian(GeneralAngularGaussian):
         """The direction of m, about which the law is symmetric: (*batch, d)."""
         return torch.nn.functional.normalize(self.loc, dim=-1)
 
-    @property
-    def mode(self) -> Tensor:
-        """The mean direction; for small concentrations and long ellipses there may be others."""
-        return self.mean_direction
-
     @classmethod
     def _fit(cls, data: WeightedPoints, **shape: float) -> Fit[Self]:
         """Maximize over m and the factor of the tangent block."""

@@ -4,6 +4,7 @@ With A = uᵀΣ⁻¹u, λ² = mᵀΣ⁻¹m and γ = uᵀΣ⁻¹m/√A the densit
 A^{-d/2} |Σ|^{-1/2} exp(-λ²/2) E[exp(γR)], R ~ χ_d (docs/mathematics.md).
 """
 
+from collections.abc import Sequence
 from typing import Self
 
 import torch
@@ -24,6 +25,7 @@ from sterad.sphere.distribution import SphereDistribution
 from sterad.sphere.fit import Fit
 from sterad.sphere.gaussian_fit import (
     maximize_gaussian,
+    maximize_jointly,
     moment_start,
     unit_factor,
 )
@@ -114,6 +116,29 @@ class GeneralAngularGaussian(SphereDistribution):
     def mean(self) -> Tensor:
         """The mean of a point, inside the ball, without gradients: (*batch, d)."""
         return direction_moments(self.loc, self.scale_tril)[0].to(self.loc)
+
+    @property
+    def mode(self) -> Tensor:
+        """A direction of highest density, without gradients: (*batch, d).
+
+        There is no formula: the best end of an ascent from the mean and from both ends of the
+        longest axis of Σ.
+        """
+        mean, factor = (to_double(x).detach() for x in (self.loc, self.scale_tril))
+        axis = torch.linalg.eigh(factor @ factor.mT)[1][..., -1]
+        is_zero = mean.norm(dim=-1, keepdim=True) == 0
+        starts = torch.stack([torch.where(is_zero, axis, mean), axis, -axis])
+        law = GeneralAngularGaussian(mean, scale_tril=factor, validate_args=False)
+        flat = law.expand(starts.shape[:-1]).flatten()
+
+        def log_density(values: Sequence[Tensor]) -> Tensor:
+            return flat.log_prob(torch.nn.functional.normalize(values[0], dim=-1))
+
+        (ends,), _ = maximize_jointly(log_density, [starts.flatten(0, -2)])
+        ends = torch.nn.functional.normalize(ends, dim=-1).reshape(starts.shape)
+        best = law.log_prob(ends).argmax(0)
+        index = best.reshape(1, *best.shape, 1).expand(1, *starts.shape[1:])
+        return ends.gather(0, index)[0].to(self.loc)
 
     @property
     def variance(self) -> Tensor:

@@ -1,6 +1,6 @@
 """The uniform law on the sphere, the limit of the other laws at concentration zero."""
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import torch
 from torch import Tensor
@@ -17,6 +17,9 @@ from sterad.sphere.distribution import Shape, SphereDistribution
 from sterad.sphere.fit import Fit
 from sterad.sphere.quadrature import log_area
 from sterad.sphere.weighted_points import WeightedPoints
+
+if TYPE_CHECKING:
+    from sterad.sphere.power_spherical import PowerSpherical
 
 
 class Uniform(SphereDistribution):
@@ -72,6 +75,31 @@ class Uniform(SphereDistribution):
     def entropy(self) -> Tensor:
         """Return the log area, the largest entropy that a law on the sphere can have."""
         return (self._like + log_area(self.dimension)).expand(self.batch_shape)
+
+    @property
+    def mode(self) -> Tensor:
+        """Not defined."""
+        raise NotImplementedError("every direction is a mode of the uniform law")
+
+    def cdf(self, value: ArrayLike) -> Tensor:
+        """Return the probability of a cosine with any fixed axis below `value`."""
+        return self._cosine_law().cdf(value)
+
+    def sf(self, value: ArrayLike) -> Tensor:
+        """Return the probability of a cosine with any fixed axis above `value`."""
+        return self._cosine_law().sf(value)
+
+    def icdf(self, value: ArrayLike) -> Tensor:
+        """Return the cosine with any fixed axis below which the probability is `value`."""
+        return self._cosine_law().icdf(value)
+
+    def _cosine_law(self) -> "PowerSpherical":
+        from sterad.sphere.power_spherical import PowerSpherical  # which imports this module
+
+        axis = torch.zeros(self.dimension, dtype=self._like.dtype, device=self._like.device)
+        axis[0] = 1
+        zero = self._like.expand(self.batch_shape)
+        return PowerSpherical(axis.expand(*self.batch_shape, -1), zero, validate_args=False)
 
     @classmethod
     def _fit(cls, data: WeightedPoints, **shape: float) -> Fit[Self]:
