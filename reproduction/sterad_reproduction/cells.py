@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from sterad.files import write_atomically
 from sterad.report.style import PALETTE, use_theme
+from sterad.results.grouping import Settings
 from sterad.results.record import RunRecord
+from sterad_reproduction.control import CONTROL
 from sterad_reproduction.numbers import Result, by_settings, group_runs, load_numbers
 from sterad_reproduction.references import judge_cell, load_cells, match_cells
 from sterad_reproduction.report import describe_outcome, markdown_table
@@ -56,17 +58,43 @@ def collect_rows(records: Sequence[RunRecord], out: str) -> list[CellRow]:
     ]
 
 
+def control_rows(rows: Iterable[CellRow], results: Sequence[Result]) -> list[tuple[str, ...]]:
+    """Return a row of the table for the control on each dataset of the cells that were run.
+
+    Its closed form does not depend on the order of the images: any stream of them will do.
+    """
+    datasets = {dataset_of(row.found.settings): None for row in rows if row.found is not None}
+    controls = {
+        dataset_of(one.settings): one for one in results if one.settings["method.name"] == CONTROL
+    }
+    return [
+        (
+            f"control: {CONTROL}, which learns no representation, {dict(dataset)['dataset.name']}",
+            *("–", controls[dataset].text, "–"),
+            *_describe_runs(controls[dataset].records),
+            "`sterad study studies/reference-controls.toml --out runs`",
+        )
+        for dataset in datasets
+        if dataset in controls
+    ]
+
+
+def dataset_of(settings: Settings) -> tuple[tuple[str, object], ...]:
+    """Return the settings of the dataset, without the stream and the method."""
+    return tuple((k, v) for k, v in sorted(settings.items()) if k.startswith("dataset."))
+
+
 def write_page(page: Path, records: Sequence[RunRecord], runs: Path) -> Path:
     """Write the page and its scatter plot, and return the path of the page."""
     rows, figure = collect_rows(records, "runs"), page.with_suffix(".svg")
     write_atomically(figure, draw_svg(rows))
-    write_atomically(page, to_page(rows, str(runs), str(page), figure.name))
+    command = f"sterad verify {runs} --cells {page}"
+    write_atomically(page, to_page(rows, group_runs(records), command, figure.name))
     return page
 
 
-def to_page(rows: Sequence[CellRow], runs: str, page: str, figure: str) -> str:
-    """Return the page in Markdown."""
-    command = f"sterad verify {runs} --cells {page}"
+def to_page(rows: Sequence[CellRow], results: Sequence[Result], command: str, figure: str) -> str:
+    """Return the page in Markdown; results: of all runs, for the controls."""
     parts = [
         f"# Every cell: printed and ours\n\nWritten by `{command}` from the committed records. "
         "Accuracies are final average accuracies in percent, ours as mean ± standard deviation. A "
@@ -81,15 +109,15 @@ def to_page(rows: Sequence[CellRow], runs: str, page: str, figure: str) -> str:
             f"{source.citation}, <{source.url}>. {source.protocol} Mean over {source.runs} runs; "
             f"± is {'half a ' if source.spread == '95 % interval' else 'the '}{source.spread}."
         )
-        parts.append(f"## {source.title}\n\n{about}\n\n{_table(of_source)}")
+        parts.append(f"## {source.title}\n\n{about}\n\n{_table(of_source, results)}")
     paper = [row for row in rows if row.source == PAPER]
     about = "Cells of the paper that were run under its protocol; ± is the standard deviation."
-    parts.append(f"## {PAPER}\n\n{about}\n\n{_table(paper) if paper else 'None yet.'}")
+    parts.append(f"## {PAPER}\n\n{about}\n\n{_table(paper, results) if paper else 'None yet.'}")
     return "\n\n".join(parts) + "\n"
 
 
-def _table(rows: Iterable[CellRow]) -> str:
-    return markdown_table(_HEADS, [_cells_of(row) for row in rows])
+def _table(rows: Sequence[CellRow], results: Sequence[Result]) -> str:
+    return markdown_table(_HEADS, [*map(_cells_of, rows), *control_rows(rows, results)])
 
 
 def _cells_of(row: CellRow) -> tuple[str, ...]:
@@ -102,10 +130,17 @@ def _cells_of(row: CellRow) -> tuple[str, ...]:
         verdict.paper,
         verdict.ours or "–",
         describe_outcome(verdict),
+        *_describe_runs(records),
+        f"`{verdict.command}`",
+    )
+
+
+def _describe_runs(records: Sequence[RunRecord]) -> tuple[str, str, str]:
+    """Return precision, hours and commits of runs."""
+    return (
         _distinct(str(record.execution.get("precision", "float32")) for record in records),
         _distinct(f"{record.seconds / 3600:.2g}" for record in records),
         _distinct(str(record.provenance.get("git_commit") or "unknown")[:7] for record in records),
-        f"`{verdict.command}`",
     )
 
 

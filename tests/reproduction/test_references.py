@@ -12,7 +12,7 @@ from sterad.experiments.study import Study
 from sterad.results.moments import record_of
 from sterad.results.record import ClassifierResult, RunRecord
 from sterad_reproduction.cells import collect_rows, to_page
-from sterad_reproduction.numbers import load_numbers
+from sterad_reproduction.numbers import group_runs, load_numbers
 from sterad_reproduction.protocol import relevant_settings
 from sterad_reproduction.references import Cell, judge_references, load_cells
 from sterad_reproduction.verdicts import judge
@@ -134,6 +134,18 @@ def test_the_page_and_its_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert page.with_suffix(".svg").read_bytes() == svg, "equal records give equal bytes"
 
 
+def test_a_table_of_cells_ends_with_the_control_of_its_datasets() -> None:
+    cell = find("ER", "ocl_survey")
+    control = {"method": "randumb", "dataset": "cifar100", "stream": "clear", "memory": 1}
+    records = [make(cell.settings, 27.0)]
+    records += [build_record(control, 20.0, seed, **{"dataset.per_class": 475}) for seed in (0, 1)]
+    records.append(build_record(control, 99.0))  # of 500 images per class
+    page = to_page(collect_rows(records, "runs"), group_runs(records), "sterad verify", "cells.svg")
+    (line,) = [one for one in page.splitlines() if one.startswith("| control")]
+    assert "20.00 ± 0.00 (2 runs)" in line
+    assert page.index("| ER, linear probe") < page.index(line), "the last row of its table"
+
+
 def test_a_page_without_runs_lists_every_cell() -> None:
-    page = to_page(collect_rows([], "runs"), "runs", "cells.md", "cells.svg")
+    page = to_page(collect_rows([], "runs"), [], "sterad verify runs", "cells.svg")
     assert page.count("| not run |") == len(load_cells())
