@@ -1,7 +1,8 @@
 """Make committed records small: `python -m sterad_reproduction.compact reproduction/records`.
 
-Tables, verdicts and curves need none of what is left out: class proportions along the stream, the
-confusion matrix, losses of single steps, points on the sphere and the memory's counts. Each record
+Tables, verdicts and curves need none of what is left out: names of classes, their proportions along
+the stream, the confusion matrix, losses of single steps, points on the sphere and the memory's
+counts. Each record
 is read with its SHA-256 checked, names what was left out in its provenance, and is written with a
 new SHA-256. Every accuracy, time and setting stays as it was.
 """
@@ -14,7 +15,10 @@ from pathlib import Path
 from sterad.files import write_atomically
 from sterad.results.record import RunRecord
 
-LEFT_OUT = ("stream.proportions", "confusion", "losses", "sphere", "moments.memory")
+LEFT_OUT = (
+    *("stream.class_names", "stream.proportions", "confusion", "losses", "sphere"),
+    "moments.memory",
+)
 """Parts of a record that only figures use."""
 
 
@@ -22,7 +26,7 @@ def compact(record: RunRecord) -> RunRecord:
     """Return the record without what tables do not need; a compact record does not change."""
     return replace(
         record,
-        stream=replace(record.stream, proportions=()),
+        stream=replace(record.stream, class_names=(), proportions=()),
         moments=tuple(replace(moment, memory=()) for moment in record.moments),
         confusion=(),
         losses=(),

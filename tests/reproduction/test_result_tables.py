@@ -42,6 +42,7 @@ def test_a_compact_record_keeps_every_result() -> None:
     assert [getattr(small, name) for name in names] == [getattr(record, name) for name in names]
     assert small.moments[0].cells == record.moments[0].cells
     assert (small.moments[0].memory, small.stream.proportions) == ((), ())
+    assert small.stream.class_names == ()
     assert compact(small) == small
     assert RunRecord.from_json(small.to_json()) == small
 

@@ -63,6 +63,7 @@ class StreamFacts:
     announced: bool
     """Whether the ends of tasks were announced to the method."""
     class_names: tuple[str, ...]
+    """By label; empty if they are left out."""
     proportions: tuple[tuple[int, ...], ...]
     """Rows: equal parts of the stream; columns: classes; cells: number of images."""
     digest: str = ""
@@ -284,8 +285,9 @@ def _find_problem(record: RunRecord) -> str | None:
     """Return the first inconsistency in a record that would break a table or figure."""
     if wrong := find_wrong_field(record):
         return f"{wrong} is {repr(getattr(record, wrong))[:60]}, which has a wrong type"
-    classes, columns = len(record.stream.class_names), len(record.evaluations)
-    labels = {c for task in record.stream.tasks for c in task}
+    labels, columns = {c for task in record.stream.tasks for c in task}, len(record.evaluations)
+    # A compact record has no names.
+    classes = len(record.stream.class_names) or max(labels, default=-1) + 1
     if record.sphere is not None:
         labels |= {*record.sphere.classes, *(c for f in record.sphere.frames for c in f.labels)}
     others = [moment for one in record.classifiers for moment in one.moments]
