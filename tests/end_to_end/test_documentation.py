@@ -97,6 +97,7 @@ SMALL_VARIANTS = {
                 "ablation-concentration",
             ),
             *("ablation-views", "full-cifar100", "reference-scr-paper", "reference-scr-paper-more"),
+            *("grid-pfc", "grid-lump", "grid-pcr", "reference-controls"),
             *("reference-survey-20-tasks", "reference-ocl-survey"),
         )
     },
