@@ -185,8 +185,9 @@ def solve_quadratic(product: Callable[[Tensor], Tensor], vector: Tensor) -> Tens
     vector: (k, p). Infinite where A is not positive definite or the iteration does not end.
 
     >>> scale = torch.tensor([[1.0, 4.0]])
-    >>> solve_quadratic(lambda v: scale * v, torch.tensor([[1.0, 2.0]]))
-    tensor([2.])
+    >>> value = solve_quadratic(lambda v: scale * v, torch.tensor([[1.0, 2.0]]))
+    >>> round(value.item(), 5)
+    2.0
     """
     solution, residual, direction = torch.zeros_like(vector), vector, vector
     square = first = residual.square().sum(-1)
