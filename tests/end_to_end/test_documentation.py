@@ -98,6 +98,7 @@ SMALL_VARIANTS = {
             ),
             *("ablation-views", "full-cifar100", "reference-scr-paper", "reference-scr-paper-more"),
             *("grid-pfc", "grid-lump", "grid-pcr", "reference-controls"),
+            "paper-cifar100-width64",
             *("reference-survey-20-tasks", "reference-ocl-survey"),
         )
     },
