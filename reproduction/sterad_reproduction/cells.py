@@ -17,7 +17,7 @@ from sterad.results.record import RunRecord
 from sterad_reproduction.control import CONTROL
 from sterad_reproduction.numbers import Result, by_settings, group_runs, load_numbers
 from sterad_reproduction.references import judge_cell, load_cells, match_cells
-from sterad_reproduction.report import describe_outcome, markdown_table
+from sterad_reproduction.report import describe_outcome, markdown_table, shell_commands
 from sterad_reproduction.verdicts import (
     MAX_STANDARD_ERRORS,
     Verdict,
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 PAPER = "Paper"
 """Name of the paper's own cells among the sources."""
-_HEADS = ("cell", "printed", "ours", "verdict", "precision", "hours per run", "commit", "command")
+CONTROL_COMMAND = "sterad study studies/reference-controls.toml --out runs"
+_HEADS = ("cell", "printed", "ours", "verdict", "precision", "hours per run", "commit")
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def collect_rows(records: Sequence[RunRecord], out: str) -> list[CellRow]:
 
 
 def control_rows(rows: Iterable[CellRow], results: Sequence[Result]) -> list[tuple[str, ...]]:
-    """Return a row of the table for the control on each dataset of the cells that were run.
+    """Return a row of a table for the control on each dataset of the cells that were run.
 
     Its closed form does not depend on the order of the images: any stream of them will do.
     """
@@ -72,7 +73,6 @@ def control_rows(rows: Iterable[CellRow], results: Sequence[Result]) -> list[tup
             f"control: {CONTROL}, which learns no representation, {dict(dataset)['dataset.name']}",
             *("–", controls[dataset].text, "–"),
             *_describe_runs(controls[dataset].records),
-            "`sterad study studies/reference-controls.toml --out runs`",
         )
         for dataset in datasets
         if dataset in controls
@@ -117,7 +117,11 @@ def to_page(rows: Sequence[CellRow], results: Sequence[Result], command: str, fi
 
 
 def _table(rows: Sequence[CellRow], results: Sequence[Result]) -> str:
-    return markdown_table(_HEADS, [*map(_cells_of, rows), *control_rows(rows, results)])
+    controls = control_rows(rows, results)
+    commands = [(row.verdict.command, row.verdict.subject) for row in rows]
+    commands += [(CONTROL_COMMAND, "controls")] if controls else []
+    table = markdown_table(_HEADS, [*map(_cells_of, rows), *controls])
+    return f"{table}\n\n{shell_commands(commands)}"
 
 
 def _cells_of(row: CellRow) -> tuple[str, ...]:
@@ -131,7 +135,6 @@ def _cells_of(row: CellRow) -> tuple[str, ...]:
         verdict.ours or "–",
         describe_outcome(verdict),
         *_describe_runs(records),
-        f"`{verdict.command}`",
     )
 
 

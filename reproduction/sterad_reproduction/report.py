@@ -146,12 +146,26 @@ def _missing_commands(verdicts: Sequence[Verdict]) -> str:
     missing = [verdict for verdict in verdicts if verdict.outcome == "not run"]
     if not missing:
         return ""
-    comments: dict[str, list[str]] = {}
-    for verdict in missing:
-        comments.setdefault(verdict.command, []).append(f"# {verdict.subject} {verdict.paper}")
-    lines = ["\n".join((*above, command)) for command, above in comments.items()]
     title = f"<details><summary>Not run: {len(missing)}, with commands</summary>"
-    return "\n\n".join((title, "```sh\n" + "\n".join(lines) + "\n```", "</details>"))
+    commands = shell_commands((one.command, f"{one.subject} {one.paper}") for one in missing)
+    return "\n\n".join((title, commands, "</details>"))
+
+
+def shell_commands(commands: Iterable[tuple[str, str]]) -> str:
+    """Return a block of shell commands, each once, below comments that say what they run.
+
+    >>> print(shell_commands([("train er", "ER"), ("train er", "ER, again")]))
+    ```sh
+    # ER
+    # ER, again
+    train er
+    ```
+    """
+    comments: dict[str, list[str]] = {}
+    for command, comment in commands:
+        comments.setdefault(command, []).append(f"# {comment}")
+    lines = ["\n".join((*above, command)) for command, above in comments.items()]
+    return "```sh\n" + "\n".join(lines) + "\n```"
 
 
 def _others_table(others: Sequence[OtherProtocol]) -> str:
