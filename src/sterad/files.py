@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import secrets
 import signal
 import stat
@@ -22,6 +23,12 @@ MAX_JSON_LEVELS = 32
 
 MAX_TEXT_BYTES = 1 << 28
 """Bytes of a record, a config or a log of events; the largest ones have a few megabytes."""
+
+
+_LEAF = re.compile(r"([\[{])\n((?:[^\n]*[^\[{\n]\n)*?) *([\]}])")
+"""A list or object that holds no other one on several lines; strings in JSON have no line ends."""
+MAX_OBJECT_LINE = 400
+"""Characters of an object that is written on one line."""
 
 
 def write_atomically(
@@ -168,6 +175,28 @@ def parse_json(text: str | bytes) -> Any:
     content = json.loads(text, parse_constant=_refuse_constant)
     _check_json([content], MAX_JSON_LEVELS)
     return content
+
+
+def join_short_lines(text: str) -> str:
+    """Return indented JSON with each row of values, and each short object of these, on one line.
+
+    >>> print(join_short_lines(json.dumps({"a": [1, 2], "b": [[3], [4]]}, indent=1)))
+    {
+     "a": [1, 2],
+     "b": [
+      [3],
+      [4]
+     ]
+    }
+    """
+    rows = _LEAF.sub(_join_lines, text)
+    return _LEAF.sub(lambda one: _join_lines(one) if one[1] == "{" else one[0], rows)
+
+
+def _join_lines(block: re.Match[str]) -> str:
+    content = " ".join(line.lstrip(" ") for line in block[2].rstrip("\n").split("\n"))
+    is_short = block[1] == "[" or len(content) <= MAX_OBJECT_LINE
+    return block[1] + content + block[3] if is_short else block[0]
 
 
 def content_hash(values: Mapping[str, Any]) -> str:

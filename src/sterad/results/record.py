@@ -2,22 +2,17 @@
 
 import dataclasses
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sterad.errors import SteradError
-from sterad.files import content_hash, parse_json
+from sterad.files import content_hash, join_short_lines, parse_json
 from sterad.results.declared_types import find_wrong_field
 
 SCHEMA = 1
 """Increases when a field is removed or changes its meaning. New fields have defaults and do not
 increase it, so older records can still be read; unknown fields are rejected."""
-_LEAF = re.compile(r"([\[{])\n((?:[^\n]*[^\[{\n]\n)*?) *([\]}])")
-"""A list or object that holds no other one on several lines; strings in JSON have no line ends."""
-MAX_OBJECT_LINE = 400
-"""Characters of an object that is written on one line."""
 METRICS = (
     "final_average_accuracy",
     "average_forgetting",
@@ -205,8 +200,7 @@ class RunRecord:
                 f"a result of {self.id} is not finite ({error}): the method has diverged; try a "
                 "smaller lr"
             ) from error
-        rows = _LEAF.sub(_join_lines, text)
-        return _LEAF.sub(lambda one: _join_lines(one) if one[1] == "{" else one[0], rows) + "\n"
+        return join_short_lines(text) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes, source: str = "the record") -> "RunRecord":
@@ -227,12 +221,6 @@ class RunRecord:
         if problem:
             raise SteradError(f"{source} is damaged ({problem}): delete it and run again")
         return record
-
-
-def _join_lines(block: re.Match[str]) -> str:
-    content = " ".join(line.lstrip(" ") for line in block[2].rstrip("\n").split("\n"))
-    is_short = block[1] == "[" or len(content) <= MAX_OBJECT_LINE
-    return block[1] + content + block[3] if is_short else block[0]
 
 
 def _check_version(raw: dict[str, Any], source: str) -> None:

@@ -42,8 +42,8 @@ class GeneralAngularGaussian(SphereDistribution):
     scale_tril: the lower Cholesky factor of Σ. For c > 0, cm with c²Σ is the same law; `fit`
     returns the one with determinant 1, with standard errors of every entry of `loc` and
     `covariance_matrix` from the observed information. They are infinite above 61 dimensions: the
-    information is a matrix of d(d + 3)/2 - 1 rows, and is computed for at most 2,000. Use a
-    bootstrap there.
+    information is a matrix of d(d + 3)/2 - 1 rows, and is computed for at most 2,000. Use
+    `Fit.standard_error_of` there.
 
     >>> law = GeneralAngularGaussian(torch.tensor([1.0, 0.0]), covariance_matrix=torch.eye(2))
     >>> round(law.log_prob(torch.tensor([0.0, 1.0])).item(), 4) # log(1/2π) - 1/2
